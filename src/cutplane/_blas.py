@@ -1,7 +1,7 @@
-"""BLAS on one thread, where the threads are ours.
+"""Keep BLAS to one thread while the executor's threads compute.
 
-Products of matrices run in the executor's threads. BLAS would start threads of its own within
-each of them, more than there are cores, and split the work in ways that depend on the machine.
+Products of matrices run in the executor's threads. In each of these BLAS would start threads of its
+own, more than there are cores, and it would split sums in ways that depend on the machine.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 
 
 class _BlasLimit:
-    """One thread for BLAS while anybody in the process is inside.
+    """Limits BLAS to one thread while at least one thread has entered and not left.
 
-    The setting is the process's: the first to come saves it, the last to go restores it.
+    The limit holds for the process. The first thread to enter sets it and saves the old limit; the
+    last thread to leave restores the old limit.
     """
 
     def __init__(self) -> None:
@@ -25,7 +26,7 @@ class _BlasLimit:
         self.forget()
 
     def forget(self) -> None:
-        """Start anew: in a forked process nobody is inside."""
+        """Start anew in a forked process: the threads that had entered do not exist there."""
         self._lock = threading.Lock()
         self._inside = 0
 
@@ -44,13 +45,17 @@ class _BlasLimit:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._give_up_control()  # or the setting of another thread would stand for ever
+                # Another thread may have set the limit, and then only that one could restore it.
+                self._give_up_control()
                 self._limit.restore_original_limits()
                 self._give_up_control()
 
     @staticmethod
     def _give_up_control() -> None:
-        """Since threadpoolctl 3.8 only the thread that set a limit may change it."""
+        """Let any thread change the limit.
+
+        Since threadpoolctl 3.8 only the thread that set the limit may change it.
+        """
         import threadpoolctl
 
         owner = getattr(threadpoolctl, "OpenBLASController", None)
@@ -66,7 +71,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Within the block products of matrices use the calling thread only."""
+    """Within the block, products of matrices use only the calling thread."""
     _BLAS.enter()
     try:
         yield

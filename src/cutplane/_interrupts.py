@@ -1,11 +1,13 @@
-"""Ctrl-C that cannot get lost.
+"""Make sure that no Ctrl-C gets lost.
 
 Python raises KeyboardInterrupt wherever the main thread happens to be. While compiled code loads,
-that may be inside a callback that LLVM calls, or in a ``__del__``: exceptions are printed there and
-dropped, and the program would go on as if nobody had pressed a key. So a signal is also noted, and
-``check``, which solvers reach after every iteration, raises it again unless it has been
-handled. Threads that help the main one get no signals: there ``check`` raises while one is noted,
-for the main thread may be waiting for them, and once the work is said to be over.
+the main thread may be in a callback of LLVM or in a ``__del__``. Python prints exceptions from
+there and drops them, and the program would continue as if nobody had pressed a key. So a signal
+handler also records the signal. Solvers call ``check`` after every iteration, and ``check`` raises
+KeyboardInterrupt if a recorded signal has not been handled.
+
+Only the main thread gets signals, and it may be waiting for helper threads. So in a helper
+``check`` also raises while a signal is recorded, and when the caller has ended the work.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_pending = False  # a signal came that has not been handled yet
-_helper = threading.local()  # .caller and .end, of a thread that helps another one
+_pending = False  # whether there was a signal that has not been handled yet
+_helper = threading.local()  # in a helper thread: .caller and .end, see ``helping``
 
 
 class LateInterrupt(KeyboardInterrupt):
-    """Raised when the work was done before an interrupt that had been dropped was noticed."""
+    """Raised at the end of the work, for an interrupt that Python had dropped before."""
 
 
 def _note(number: int, frame: FrameType | None) -> None:
@@ -32,10 +34,11 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Keep note of interrupts in the block, and raise at its end one that was dropped.
+    """Record interrupts in the block, and raise a dropped one at its end.
 
-    An error that follows an interrupt is taken for its consequence. Blocks may be nested. Outside
-    of the main thread, or where somebody else handles the signal, this does nothing.
+    If an error follows an interrupt, it is raised as a KeyboardInterrupt, because the interrupt is
+    its likely cause. Blocks may be nested. This does nothing outside of the main thread, or if
+    other code handles the signal.
     """
     global _pending
     main = threading.current_thread() is threading.main_thread()
@@ -49,7 +52,7 @@ def kept() -> Iterator[None]:
         if _pending:
             raise LateInterrupt
     except Exception as error:
-        if _pending:  # Python itself turns what is raised while a class is made into another error
+        if _pending:  # for instance, Python wraps an exception raised while a class is made
             raise KeyboardInterrupt from error
         raise
     finally:
@@ -60,9 +63,9 @@ def kept() -> Iterator[None]:
 
 @contextmanager
 def helping(caller: threading.Thread, end: threading.Event) -> Iterator[None]:
-    """For a thread that works for the caller: ``check`` raises here once ``end`` is set.
+    """Mark this thread as a helper of ``caller``: ``check`` raises here once ``end`` is set.
 
-    And, if the caller is the main thread, while an interrupt of it is noted.
+    If the caller is the main thread, ``check`` also raises here while an interrupt is recorded.
     """
     _helper.caller, _helper.end = caller, end
     try:
@@ -72,7 +75,7 @@ def helping(caller: threading.Thread, end: threading.Event) -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise an interrupt that was dropped, or the end of the work for a helper."""
+    """Raise KeyboardInterrupt if an interrupt was dropped, or if a helper shall end its work."""
     end: threading.Event | None = getattr(_helper, "end", None)
     if end is not None:
         noted = _pending and _helper.caller is threading.main_thread()
@@ -84,7 +87,7 @@ def check() -> None:
 
 
 def handled() -> None:
-    """Note that an interrupt has been handled; only the main thread, which gets them, can."""
+    """Record that the interrupt has been handled. Only the main thread can: it gets the signals."""
     global _pending
     if _in_main_thread():
         _pending = False

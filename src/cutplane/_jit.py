@@ -1,9 +1,9 @@
 """The one way this project compiles a loop.
 
-Kernels release the GIL and never start threads of their own: parallelism is
-the executor's business (see ``cutplane.exec``). Compiled code is cached on
-disk, next to the source or in the user's cache folder; where neither can be
-written the kernels are compiled again in every process.
+Kernels release the GIL and never start threads; executors run them in threads
+(see ``cutplane.exec``). numba caches compiled code on disk, next to the source or in
+the user's cache folder. If neither folder can be written, every process compiles
+the kernels again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from numba.core import cgutils, event, types
 from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
-# Reassociating sums lets the compiler vectorise them. NaN and infinity keep
-# their meaning, so a kernel that may meet them can use this set of flags.
+# With these flags the compiler may reorder sums, and so use vector instructions. NaN and infinity
+# keep their meaning, so the flags are safe for kernels that may meet them.
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
-# Functions have an entry from C, which nobody uses and which takes a tenth of the compilation.
+# Do not compile an entry that C code could call: nothing here uses it, and it takes a tenth of the
+# time of a compilation.
 NO_ENTRY: Any = {"no_cfunc_wrapper": True}
 
 
@@ -38,15 +39,15 @@ def jit(
     Parameters
     ----------
     function : callable
-        A kernel on flat arrays. One whose name begins with an underscore is called by kernels
-        only: it has no entry from Python and no cache of its own, which halves its compilation.
+        A kernel on flat arrays. If its name begins with an underscore, only other kernels may call
+        it: it has no entry from Python and no cache of its own, which halves its compilation.
     reassociate : bool, default=False
         Let the compiler change the order of floating point sums, so that dense
-        reductions use vector instructions. The order is fixed at compile time:
-        results stay reproducible.
+        reductions use vector instructions. The compiler fixes the order, so results
+        stay reproducible.
     inline : bool, default=False
-        Make the function part of the kernels that call it, which is compiled in half the time if
-        that is one. Sums are those of the caller then.
+        Compile the function as a part of each kernel that calls it. If only one kernel calls it,
+        this halves the compilation. The order of its sums then follows the flags of the caller.
     """
     if function is None:
         return lambda f: jit(f, reassociate=reassociate, inline=inline)
@@ -60,13 +61,13 @@ def jit(
         return numba.njit(**options)(function)
     try:
         return _tolerant(_stamped(numba.njit(cache=True, **options)(function)))
-    except RuntimeError:  # no folder for the cache can be written
+    except RuntimeError:  # numba found no folder for its cache that can be written
         return numba.njit(**options)(function)
 
 
 @functools.cache
 def _sources() -> tuple[tuple[int, int], ...]:
-    """Age and size of every file that compiled code is made from."""
+    """Modification time and size of every file whose functions are compiled."""
     here = Path(__file__).parent
     single = (Path(__file__), here / "_elementary.py", here / "losses.py")
     files = (*single, *sorted((here / "loops").glob("*.py")))
@@ -74,7 +75,10 @@ def _sources() -> tuple[tuple[int, int], ...]:
 
 
 def _stamped(dispatcher: Any) -> Any:
-    """Compile again when any of these files has changed: loops call helpers of one another."""
+    """Have numba compile again when any of the ``_sources`` has changed.
+
+    numba itself looks only at the file of the function, but loops call helpers of other files.
+    """
     file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = _sources()
@@ -82,7 +86,10 @@ def _stamped(dispatcher: Any) -> Any:
 
 
 def _tolerant(dispatcher: Any) -> Any:
-    """Let a full disk cost the cache entry, not the call, and a damaged entry be built anew."""
+    """Ignore errors of numba's cache on disk.
+
+    If the disk is full, the call succeeds without a cache entry. A damaged entry is compiled anew.
+    """
     cache: Any = getattr(dispatcher, "_cache", None)
     if cache is None:  # numba is switched off
         return dispatcher
@@ -91,7 +98,7 @@ def _tolerant(dispatcher: Any) -> Any:
     def load_if_sound(signature: Any, context: Any) -> Any:
         try:
             return load(signature, context)
-        except Exception:  # empty, cut off or overwritten: unpickling has many ways to say so
+        except Exception:  # unpickling raises many kinds of errors for a damaged entry
             with contextlib.suppress(OSError):
                 cache.flush()  # forget all entries of the function
             return None
@@ -105,14 +112,14 @@ def _tolerant(dispatcher: Any) -> Any:
 
 
 def _loader(cache: Any) -> Callable[[Any, Any], Any]:
-    """How a cache loads compiled code.
+    """A function that loads compiled code from the cache.
 
-    numba's ``load_overload`` also prepares to compile, which takes 0.2 s in every process: it
-    imports and registers all that compiled functions may call. Compiled code needs numba's run
-    time only; a compilation makes these preparations by itself.
+    numba's own ``load_overload`` also prepares to compile: it imports and registers all that
+    compiled functions may call, which takes 0.2 s in every process. Code that is already compiled
+    needs only numba's run time, and a compilation makes the preparations by itself.
     """
     parts = ("_load_overload", "_guard_against_spurious_io_errors")
-    if not all(hasattr(cache, name) for name in parts):  # another numba than 0.60 to 0.68
+    if not all(hasattr(cache, name) for name in parts):  # numba older than 0.60 or newer than 0.68
         return cache.load_overload
 
     def load(signature: Any, context: Any) -> Any:
@@ -123,14 +130,14 @@ def _loader(cache: Any) -> Callable[[Any, Any], Any]:
     return load
 
 
-# -- what is compiled, not found in the cache ----------------------------------
+# -- loops that are compiled, because the cache does not have them ---------------
 
 
 class Compilations(event.Listener):
-    """Counts the loops of this package that are compiled, and the seconds that it takes.
+    """Counts the loops of this package that numba compiles, and the seconds that this takes.
 
-    A loop that calls others is compiled together with them and counts once. numba compiles one
-    loop at a time, whatever the number of threads.
+    numba compiles a loop together with the loops that it calls; together they count once. numba
+    compiles one loop at a time, whatever the number of threads.
 
     Parameters
     ----------
@@ -147,12 +154,12 @@ class Compilations(event.Listener):
         self.loops = 0
         self.seconds = 0.0
         self._begin = begin
-        self._inside: list[bool] = []  # whether ours, of the compilations that are under way
+        self._inside: list[bool] = []  # for each running compilation, whether the loop is ours
         self._started = 0.0
 
     def on_start(self, event: Any) -> None:
-        """Take note of a compilation that begins."""
-        # Functions that other packages make of text, as numba's jitclass does, have no module.
+        """numba calls this when a compilation begins."""
+        # Functions made from text, as numba's jitclass makes them, have no module.
         module = event.data["dispatcher"].py_func.__module__ or ""
         ours = module.partition(".")[0] == __name__.partition(".")[0]
         if ours and not any(self._inside):
@@ -162,8 +169,8 @@ class Compilations(event.Listener):
         self._inside.append(ours)
 
     def on_end(self, event: Any) -> None:
-        """Take note of a compilation that has ended."""
-        # The listener may have come while something was being compiled.
+        """numba calls this when a compilation has ended."""
+        # The compilation may have begun before the listener was installed; then skip it.
         if self._inside and self._inside.pop() and not any(self._inside):
             self.loops += 1
             self.seconds += time.perf_counter() - self._started
@@ -176,7 +183,7 @@ def when_compiling(begin: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def compilations() -> Iterator[Compilations]:
-    """Count what is compiled while the block runs."""
+    """Count compilations while the block runs."""
     counts = Compilations()
     with event.install_listener("numba:compile", counts):
         yield counts
@@ -186,7 +193,7 @@ def compilations() -> Iterator[Compilations]:
 
 
 def _number(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Where array[index] is."""
+    """A pointer to array[index]."""
     kind = signature.args[0]
     array = context.make_array(kind)(context, builder, arguments[0])
     return cgutils.get_item_pointer(context, builder, kind, array, [arguments[1]], wraparound=False)
@@ -194,7 +201,7 @@ def _number(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @intrinsic
 def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
-    """Ask for the cache line of array[index], which will be read soon; go on without it."""
+    """Tell the processor to load the cache line of array[index], without waiting for it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -202,7 +209,7 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
             "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, *[number] * 3])
         )
         where = builder.bitcast(_number(context, builder, signature, arguments), byte)
-        # To read, into the second cache, data.
+        # The arguments say: for reading (0), into the second level of the cache (2), data (1).
         builder.call(function, [where, number(0), number(2), number(1)])
         return context.get_dummy_value()
 
@@ -222,7 +229,7 @@ def eight_bytes(typing_context, text, index):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def leading_zeros(typing_context, number):  # type: ignore[no-untyped-def]
-    """How many bits of a number, which is not 0, precede the first 1."""
+    """Number of 0 bits above the highest 1 bit of a number, which must not be 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctlz(arguments[0], ir.IntType(1)(1))
@@ -232,7 +239,7 @@ def leading_zeros(typing_context, number):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def trailing_zeros(typing_context, number):  # type: ignore[no-untyped-def]
-    """How many bits of a number follow the last 1; 64 for 0."""
+    """Number of 0 bits below the lowest 1 bit of a number; 64 if the number is 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.IntType(1)(0))
@@ -264,7 +271,7 @@ def bits(typing_context, number):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def from_bits(typing_context, number):  # type: ignore[no-untyped-def]
-    """The float64 of these 64 bits."""
+    """The float64 that has these 64 bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())

@@ -1,6 +1,6 @@
-"""Packages whose names are imported when they are first asked for.
+"""Packages that import a module when one of its names is first used.
 
-A fit then loads the modules that it needs, and the compiled loops of no others.
+So a fit loads only the modules, and the compiled loops, that it needs.
 """
 
 from __future__ import annotations

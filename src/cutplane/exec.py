@@ -2,12 +2,13 @@
 
 An executor knows no mathematics. ``run(function, count)`` calls
 ``function(k)`` for every k in ``range(count)`` and returns the results in the
-order of k, whoever computed them: callers add partial results in that order
-and so get the same bits for any number of threads.
+order of k, whichever thread computed them. Callers add partial results in this
+order, and so get the same bits for any number of threads.
 
-Processes are for Python code that holds the GIL: they run a method of several objects, which are
-sent once, when the processes start; a call sends its arguments only. Answers come in the order of
-the objects. Threads and processes live as long as the executor or the pool.
+Processes are for Python code that holds the GIL. A ``ProcessPool`` sends some objects to its
+processes once, when the processes start. A call then runs a method on each object, and sends only
+the arguments. Answers come in the order of the objects. Threads and processes live as long as the
+executor or the pool.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-# A round of pool tasks costs some 100 µs until a helper that sleeps has begun and its end is
-# known, and a fit has many rounds: with fewer numbers per thread (half a millisecond) one thread
+# Waking the helper threads and waiting for their end takes about 100 µs per round, and a fit has
+# many rounds. So many numbers take a thread half a millisecond. With fewer per thread, one thread
 # is as fast or faster, on USPS digits by a fifth.
 NUMBERS_PER_THREAD = 1 << 19
 
@@ -46,14 +47,14 @@ class SerialExecutor:
 
 
 class ThreadExecutor:
-    """A pool that lives as long as one fit, so that nothing is shared or forked.
+    """A pool of threads for one fit. Other fits, or forked processes, never share it.
 
     The calling thread takes part in the work. Each thread takes the next block
-    that nobody has taken, which balances blocks of unequal cost.
+    that no thread has taken yet, which balances blocks of unequal cost.
 
-    A pass over the data may take less than a millisecond, so that the way to the
-    threads and back must be short: one queue and one lock per round, half of what the
-    futures of ``concurrent.futures`` cost.
+    A pass over the data may take less than a millisecond, so starting and ending a
+    round must be cheap. A round uses one queue and one lock per helper, which costs half
+    as much as the futures of ``concurrent.futures``.
     """
 
     def __init__(self, threads: int) -> None:
@@ -82,7 +83,7 @@ class ThreadExecutor:
                         return
                     results[k] = function(k)
             except BaseException:
-                failed = True  # the others stop at their next block
+                failed = True  # the other threads stop before their next block
                 raise
 
         tasks = [_Task(work) for _ in range(min(self.threads, count) - 1)]
@@ -93,7 +94,7 @@ class ThreadExecutor:
             _wait(tasks)
         except BaseException:
             failed = True
-            _wait(tasks)  # nobody may write any more when the caller goes on
+            _wait(tasks)  # no thread may write into the caller's arrays after run has ended
             raise
         for task in tasks:
             if task.error is not None:
@@ -113,12 +114,12 @@ Executor = SerialExecutor | ThreadExecutor
 
 
 class _Task:
-    """What a helper does in one round.
+    """The work of one helper thread in one round.
 
     Attributes
     ----------
     done : Lock
-        Free when it has been done.
+        The helper releases it when the work is done.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -129,31 +130,35 @@ class _Task:
         self.done.acquire()
 
     def begin(self, helper: bool) -> bool:
-        """Claim the task; False if the other side has.
+        """Claim the task for a helper, or for the caller; False if the other side has claimed it.
 
-        One step that may be repeated, so that an interrupt cannot come in between.
+        ``setdefault`` is one atomic step, and repeating it gives the same answer. So a Ctrl-C
+        cannot leave the task half claimed.
         """
         return self._begun_by_helper.setdefault("", helper) == helper
 
 
 def _wait(tasks: list[_Task]) -> None:
-    """Until helpers have done what they have begun; the rest has been done without them."""
+    """Wait until no helper works for this round.
+
+    Helpers that have begun their task end it. The caller claims all other tasks, so none begins.
+    """
     for task in tasks:
         if not task.begin(helper=False):
-            with task.done:  # may be waited for again
+            with task.done:  # released at once, because an interrupted caller waits a second time
                 pass
 
 
 def _help(tasks: SimpleQueue[_Task | None]) -> None:
-    """What a helper thread does all its life."""
+    """The loop of a helper thread: take tasks until there is a None."""
     while (task := tasks.get()) is not None:
         if task.begin(helper=True):
             try:
                 task.work()
-            except BaseException as error:  # raised in the thread that waits
+            except BaseException as error:  # the calling thread raises it
                 task.error = error
             task.done.release()
-        del task  # keeps the caller's arrays alive otherwise
+        del task  # while the helper waits for the next task, it must not keep arrays alive
 
 
 def _dismiss(tasks: SimpleQueue[_Task | None], helpers: int) -> None:
@@ -162,12 +167,12 @@ def _dismiss(tasks: SimpleQueue[_Task | None], helpers: int) -> None:
 
 
 def available_threads() -> int:
-    """Cores this process may use: CPU affinity and container limits count."""
+    """Number of cores that this process may use, by its CPU affinity and its container's limit."""
     import joblib
     from joblib.parallel import get_active_backend
 
     backend, _ = get_active_backend()
-    if (backend.nesting_level or 0) > 0:  # inside a joblib worker the cores are taken
+    if (backend.nesting_level or 0) > 0:  # other workers of the same joblib use the other cores
         return 1
     return joblib.cpu_count()
 
@@ -179,19 +184,19 @@ def make_executor(n_jobs: int | None, numbers: int) -> Executor:
 
 
 def thread_count(n_jobs: int | None, numbers: int = 1 << 62) -> int:
-    """How many threads a pass that reads ``numbers`` values is worth.
+    """How many threads to use for a pass that reads ``numbers`` values.
 
     Parameters
     ----------
     n_jobs : int or None
-        None or -1 for every core the process may use; otherwise the number of
-        threads, and a negative number counts back from all (−2: all but one).
+        None or −1 for all cores that the process may use, −2 for all but one, and so on; a positive
+        number is the number of threads.
     numbers : int, optional
-        Non-zeros of the data, or rows times features, and whatever else a pass computes, in
-        units of these: small problems run serially whatever was asked for, because that is faster.
+        Non-zeros of the data, or rows times features; count other work of the pass in the same
+        unit. Small problems get one thread, whatever ``n_jobs`` says, because one is faster.
     """
     worth = numbers // NUMBERS_PER_THREAD
-    if worth <= 1:  # without asking for the cores, which takes 50 ms the first time
+    if worth <= 1:  # return early: asking for the cores takes 50 ms the first time
         return 1
     if n_jobs is None:
         threads = available_threads()
@@ -204,11 +209,11 @@ def thread_count(n_jobs: int | None, numbers: int = 1 << 62) -> int:
 
 # -- processes ----------------------------------------------------------------
 
-# In a worker: the objects it got, or why it got none.
+# In a worker process: the objects it received, or the error that unpickling them raised.
 _objects: list[Any] = []
 _failures: list[_Failure] = []
 
-# One process is one thread: the processes share the cores.
+# Each process uses one thread, because the processes share the cores.
 _ENVIRONMENT = {
     name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 }
@@ -216,13 +221,13 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class _Failure:
-    """What an object's method raised, pickled."""
+    """The pickled error that an object's method raised."""
 
     error: bytes
 
 
 def _receive(sent: bytes) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     try:
         _objects[:] = pickle.loads(sent)
     except Exception as error:
@@ -240,14 +245,14 @@ def _work(k: int, method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any
 
 
 def pickled(value: Any) -> bytes:
-    """Anything that can be pickled, classes of scripts and notebooks included."""
+    """Pickle a value. This works for classes of scripts and notebooks, too."""
     from joblib.externals.loky.backend.reduction import dumps
 
     return bytes(dumps(value))
 
 
 def portable(error: Exception) -> Exception:
-    """The error, or one that says the same if it does not survive pickling."""
+    """The error; if it cannot be pickled, a RuntimeError with the same message."""
     try:
         pickle.loads(pickled(error))
     except Exception:
@@ -283,7 +288,7 @@ class ProcessPool:
     def call_each(
         self, method: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
-        """method(object, *arguments) for every object; a method of its class, say."""
+        """Call ``method(object, *arguments)`` for every object, each with its own arguments."""
         tasks = [self._pool.submit(_work, k, method, a) for k, a in enumerate(arguments)]
         answers = [task.result() for task in tasks]
         for answer in answers:
@@ -292,5 +297,5 @@ class ProcessPool:
         return answers
 
     def close(self) -> None:
-        """End the processes, whatever they are doing."""
+        """Kill the processes, even if they are still working."""
         self._pool.shutdown(wait=True, kill_workers=True)

@@ -11,11 +11,11 @@ comparable; it is swapped if f_i < f_j and tied if f_i = f_j:
 
     swapped pairs = (#swapped + ½ #tied) / #comparable     τ = 1 − 2·swapped pairs
 
-Equal scores give no order. Every measure here is then the mean over all orders
-of the tied rows, so that it depends on the scores, not on the order of the rows.
+Rows with equal scores have no order. Every measure here is then the mean over all orders
+of the tied rows, so it depends on the scores and not on the order of the rows.
 
 A chunk is a run of tokens with a type, such as the name of a person, written as a tag per token:
-B-PER I-PER O. It is right if its first token, its last token and its type are.
+B-PER I-PER O. A predicted chunk is right if its first token, its last token and its type are right.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def ndcg_score(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Relevance ≥ 0; 0 is not relevant.
+        Relevance ≥ 0; 0 means not relevant.
     y_score : array-like of shape (n_samples,)
-        Scores; the largest come first.
+        Scores; rows with the largest scores come first.
     qid : array-like of shape (n_samples,), default=None
         Query of each row, integers ≥ 0 in any order. None: all rows are one query.
     k : int, default=None
-        Only the first k positions count. None counts all.
+        Only the first k positions count. With None all count.
     gains : {'exponential', 'linear'}, default='exponential'
         Gain of a row: 2^y − 1 as in the LETOR and web search tasks, or y itself
         as in :func:`sklearn.metrics.ndcg_score`.
@@ -77,9 +77,9 @@ def ndcg_score(
         Rows of equal score share their mean gain, or come in the least
         favourable order.
     empty : {0, 1, 'skip'}, default=0
-        What a query without a relevant row counts: no order of it is better
-        than another. The LETOR evaluation counts 0, which makes 1 unreachable
-        on such data; 'skip' leaves these queries out of the mean.
+        The value of a query without a relevant row, in which no order is better
+        than another. The LETOR evaluation counts 0, so a mean of 1 is out of
+        reach on such data. 'skip' leaves these queries out of the mean.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def ndcg_by_query(
     ``query`` numbers the queries of the rows from 0.
     """
     gain = _row_gains(truth, gains)
-    order = np.lexsort((gain, -scores, query))  # of tied rows the best come last
+    order = np.lexsort((gain, -scores, query))  # among tied rows the best come last
     placed, query_placed = gain[order], query[order]
     if ties == "average":
         placed = _tied_means(placed, query_placed, scores[order])
@@ -162,10 +162,10 @@ def swapped_pairs(
     qid : array-like of shape (n_samples,), default=None
         Query of each row, integers ≥ 0 in any order. None: all rows are one query.
     average : {'pairs', 'queries'}, default='pairs'
-        All pairs count alike, or all queries do. Queries without a comparable
-        pair count in neither.
+        'pairs': all pairs count equally. 'queries': all queries count equally.
+        Queries without a comparable pair do not count.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights ≥ 0; a pair counts the product of its two.
+        Weights ≥ 0. The weight of a pair is the product of its rows' weights.
 
     Returns
     -------
@@ -189,7 +189,8 @@ def swapped_pairs(
         if np.any(weights < 0.0):
             raise ValueError("sample_weight must not be negative")
     pairs = pair_statistics(truth, scores, query, weights)
-    wrong = np.clip(pairs.swapped + 0.5 * pairs.tied, 0.0, pairs.comparable)  # weights round
+    # With weights the sums have rounding errors, so keep the result between 0 and 1.
+    wrong = np.clip(pairs.swapped + 0.5 * pairs.tied, 0.0, pairs.comparable)
     comparable, counted = pairs.comparable, pairs.comparable > 0
     if not counted.any():
         place = "" if qid is None else " within a query"
@@ -210,9 +211,10 @@ def somers_d(
 ) -> float:
     """Somers' D of the scores given the targets: (#in order − #swapped) / #comparable pairs.
 
-    Pairs of equal targets are left out, pairs of equal scores count in the denominator only:
-    1 − 2·:func:`swapped_pairs`. Without ties it is Kendall's τ. Goodman and Kruskal's γ leaves
-    tied scores out; τ-b divides by √(comparable · pairs of different scores).
+    Pairs of equal targets are left out. Pairs of equal scores count only in the denominator. The
+    value is 1 − 2·:func:`swapped_pairs`. Without ties it is Kendall's τ. With ties other measures
+    differ: Goodman and Kruskal's γ leaves pairs of equal scores out, and τ-b divides by
+    √(comparable · pairs of different scores).
 
     Parameters
     ----------
@@ -238,9 +240,10 @@ def somers_d(
 
 
 def precision_at_k(y_true: ArrayLike, y_score: ArrayLike, k: int) -> float:
-    """Share of positive rows among the k of largest score.
+    """Share of positive rows among the k rows with the largest scores.
 
-    Where the k-th score is tied, the places left count the tied rows' share of positives.
+    If several rows tie for the last places, these places count the share of positives among the
+    tied rows.
 
     Parameters
     ----------
@@ -267,7 +270,7 @@ def precision_at_k(y_true: ArrayLike, y_score: ArrayLike, k: int) -> float:
 
 
 def recall_at_k(y_true: ArrayLike, y_score: ArrayLike, k: int) -> float:
-    """Share of the positive rows that are among the k of largest score.
+    """Share of the positive rows that are among the k rows with the largest scores.
 
     Parameters
     ----------
@@ -292,7 +295,7 @@ def recall_at_k(y_true: ArrayLike, y_score: ArrayLike, k: int) -> float:
 def prbep(y_true: ArrayLike, y_score: ArrayLike) -> float:
     """Precision/recall break-even point.
 
-    Both are equal where as many rows are taken as there are positives.
+    Precision and recall are equal if as many rows are taken as there are positives.
 
     Parameters
     ----------
@@ -317,7 +320,7 @@ def prbep(y_true: ArrayLike, y_score: ArrayLike) -> float:
 
 # -- chunks of tags -----------------------------------------------------------
 
-# First letters of tags. O is a token outside of every chunk.
+# First letters of tags. O marks a token outside of every chunk.
 SCHEMES = {"IOB2": "BIO", "IOB1": "BIO", "BIOES": "BIOES"}
 Scheme = Literal["IOB2", "IOB1", "BIOES"]
 
@@ -325,22 +328,23 @@ Scheme = Literal["IOB2", "IOB1", "BIOES"]
 def chunks(tags: Any, *, scheme: Scheme = "IOB2") -> list[tuple[str, int, int]]:
     """The chunks that the tags of one sequence stand for.
 
-    A chunk begins at a tag B or S, after a tag E, S or O, and wherever the type changes; it ends at
-    E or S, and before the next one. This is how conlleval reads tags, also those that the scheme
-    does not foresee, such as I after O in IOB2.
+    A chunk begins at a tag B or S, after a tag E, S or O, and wherever the type changes. It ends at
+    E or S, and before the next chunk or O. conlleval reads tags in this way, also tags that break
+    the rules of the scheme, such as I after O in IOB2.
 
     Parameters
     ----------
     tags : sequence of str
         ``O``, or a letter, a hyphen and a type, such as ``B-NP``; a letter alone has the type ''.
     scheme : {'IOB2', 'IOB1', 'BIOES'}, default='IOB2'
-        IOB2: every chunk begins with B. IOB1: with I, and with B only after a chunk of the same
-        type. BIOES: the last token is E, a single one S.
+        IOB2: every chunk begins with B. IOB1: a chunk begins with I, and with B only if it directly
+        follows a chunk of the same type. BIOES: as IOB2, but the last token of a chunk is E, and a
+        chunk of a single token is S.
 
     Returns
     -------
     chunks : list of (str, int, int)
-        Type, first token, and the token after the last.
+        Type, first token, and the token after the last one.
 
     Examples
     --------
@@ -369,7 +373,7 @@ def chunks(tags: Any, *, scheme: Scheme = "IOB2") -> list[tuple[str, int, int]]:
 
 
 def scheme_of(tags: Any) -> Scheme | None:
-    """The scheme of tags that stand for chunks, BIOES or IOB2; None if some tag does not."""
+    """The scheme of the tags, BIOES or IOB2; None if the tags do not stand for chunks."""
     names = {str(tag) for tag in np.unique(tags)}
     letters = {name.partition("-")[0] for name in names}
     if not letters <= set("BIOES") or not any("-" in name for name in names):
@@ -385,7 +389,7 @@ def chunk_precision(
     lengths: ArrayLike | None = None,
     by_type: bool = False,
 ) -> float | dict[str, float]:
-    """The part of the predicted chunks that are right; 0 if there are none.
+    """The share of the predicted chunks that are right; 0 if there are none.
 
     Parameters
     ----------
@@ -410,7 +414,7 @@ def chunk_recall(
     lengths: ArrayLike | None = None,
     by_type: bool = False,
 ) -> float | dict[str, float]:
-    """The part of the true chunks that are predicted; 0 if there are none.
+    """The share of the true chunks that are predicted; 0 if there are none.
 
     Parameters
     ----------
@@ -437,18 +441,19 @@ def chunk_f1(
 ) -> float | dict[str, float]:
     """F1 of chunks, the harmonic mean of their precision and recall; 0 if there are none.
 
-    The value of conlleval, the program of the CoNLL shared tasks, for named entities and chunking.
+    It equals the value of conlleval, the program of the CoNLL shared tasks on named entities and
+    chunking.
 
     Parameters
     ----------
     y_true, y_pred : list of sequences of tags; with ``lengths`` the tags of all tokens
-        What :meth:`cutplane.ChainTagger.predict` gives.
+        As :meth:`cutplane.ChainTagger.predict` returns them.
     scheme : {'IOB2', 'IOB1', 'BIOES'}, default='IOB2'
-        Of the tags, see :func:`chunks`.
+        Scheme of the tags, see :func:`chunks`.
     lengths : array-like of int, optional
         Lengths of the sequences.
     by_type : bool, default=False
-        Whether to give the value of each type of chunk instead of all together.
+        Whether to return one value for each type of chunk, not one value for all.
 
     Returns
     -------
@@ -477,7 +482,7 @@ def _of_chunks(
     lengths: ArrayLike | None,
     by_type: bool,
 ) -> float | dict[str, float]:
-    """A measure of the numbers of chunks that are right, true and predicted."""
+    """Apply a measure to three numbers: of right, of true and of predicted chunks."""
     sides = []
     for name, tags in (("y_true", y_true), ("y_pred", y_pred)):
         if lengths is not None:
@@ -529,14 +534,14 @@ def ndcg_scorer(
     k, gains, ties, empty
         As for :func:`ndcg_score`.
     qid : bool, default=True
-        Ask for ``qid`` by scikit-learn's metadata routing, and fail where it does
-        not come: a score across queries would look right and be wrong. False
-        takes all test rows as one query.
+        With True the scorer requests ``qid`` by scikit-learn's metadata routing, and
+        raises an error if it gets none: without ``qid`` it would compare rows of
+        different queries. With False all test rows are one query.
 
     Returns
     -------
     scorer : callable
-        ``scorer(estimator, X, y, qid=qid)`` of what it predicts, larger is better.
+        ``scorer(estimator, X, y, qid=qid)`` scores the predictions; larger is better.
 
     Examples
     --------
@@ -566,7 +571,7 @@ def swapped_pairs_scorer(*, average: str = "pairs", qid: bool = True) -> Any:
     average
         As for :func:`swapped_pairs`.
     qid : bool, default=True
-        As for :func:`ndcg_scorer`; use False where there are no queries.
+        As for :func:`ndcg_scorer`; use False if there are no queries.
 
     Returns
     -------
@@ -592,7 +597,7 @@ def _scorer(metric: Callable[..., float], sign: int, qid: bool, **options: Any) 
     if not qid:
         return make_scorer(metric, greater_is_better=better, **options)
     scorer = make_scorer(_by_query, greater_is_better=better, metric=metric, **options)
-    with config_context(enable_metadata_routing=True):  # a request needs it, whoever routes later
+    with config_context(enable_metadata_routing=True):  # set_score_request needs routing enabled
         return scorer.set_score_request(qid=True)
 
 
@@ -604,7 +609,7 @@ def _by_query(
     qid: ArrayLike | None = None,
     **options: Any,
 ) -> float:
-    """The metric, if it knows the queries."""
+    """The metric with queries; an error if there are none."""
     if qid is None:
         raise ValueError(
             "the scorer got no qid: call sklearn.set_config(enable_metadata_routing=True) and pass "
@@ -617,7 +622,7 @@ def _by_query(
 
 
 def _check_column(name: str, values: Any, rows: int | None = None) -> np.ndarray:
-    """Finite numbers in one dimension, perhaps of so many rows."""
+    """The values as finite numbers in one dimension; with ``rows`` their number must agree."""
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -633,7 +638,7 @@ def _check_column(name: str, values: Any, rows: int | None = None) -> np.ndarray
 
 
 def _check_columns(y_true: Any, y_score: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Targets and scores of the same rows."""
+    """Targets and scores as columns of the same length."""
     truth = _check_column("y_true", y_true)
     scores = _check_column("y_score", y_score, len(truth))
     if not len(truth):
@@ -659,7 +664,7 @@ def _count_positive(positive: np.ndarray) -> int:
 
 
 def _check_k(k: Any, most: float = np.inf) -> int:
-    """A number of positions."""
+    """k as an integer from 1 to ``most``."""
     if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= int(k) <= most:
         bound = "" if most == np.inf else f" and ≤ {most}, the number of rows"
         raise ValueError(f"k must be an integer ≥ 1{bound}, got {k!r}")
@@ -667,12 +672,12 @@ def _check_k(k: Any, most: float = np.inf) -> int:
 
 
 def _row_gains(truth: np.ndarray, gains: str) -> np.ndarray:
-    """What a row adds to the DCG at position 1."""
+    """The gain of each row: its contribution to the DCG at position 1."""
     if truth.min() < 0.0:
         raise ValueError(f"y_true must not be negative, got {truth.min():g}")
     if gains == "linear":
         return truth
-    if truth.max() > 1000.0:  # 2^y ends at 1024, their sum before
+    if truth.max() > 1000.0:  # 2^1024 is infinite, and the sum of several gains sooner
         raise ValueError(
             f"y_true up to {truth.max():g} is too large for gains='exponential'; use 'linear'"
         )
@@ -680,7 +685,7 @@ def _row_gains(truth: np.ndarray, gains: str) -> np.ndarray:
 
 
 def _tied_means(gain: np.ndarray, query: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Sorted rows: the mean gain of the rows of the same query and score."""
+    """For sorted rows, the mean gain of all rows with the same query and score."""
     new = np.ones(len(gain), dtype=bool)
     new[1:] = (query[1:] != query[:-1]) | (scores[1:] != scores[:-1])
     first = np.flatnonzero(new)
@@ -689,7 +694,7 @@ def _tied_means(gain: np.ndarray, query: np.ndarray, scores: np.ndarray) -> np.n
 
 
 def _expected_hits(positive: np.ndarray, scores: np.ndarray, k: Any) -> float:
-    """Expected number of positive rows among the k of largest score."""
+    """Expected number of positive rows among the k rows with the largest scores."""
     k = _check_k(k, len(scores))
     last = np.partition(scores, len(scores) - k)[len(scores) - k]
     above, tied = scores > last, scores == last

@@ -122,7 +122,7 @@ def _text(value: Any) -> str:
 
 @dataclass
 class Summary:
-    """What the parts read so far hold; ``largest`` is the largest |value| of each feature."""
+    """Counts over the parts read so far. ``largest`` is the largest |value| of each feature."""
 
     rows: int = 0
     features: int = 0
@@ -191,7 +191,7 @@ class Summary:
         return (float(used.min()), float(used.max())) if len(used) else (0.0, 0.0)
 
     def warnings(self) -> list[str]:
-        """What may go wrong in training."""
+        """Warnings about data that may cause trouble in training."""
         found = []
         low, high = self.scales()
         if low and high / low >= WIDE_SCALES:

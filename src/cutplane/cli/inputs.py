@@ -29,7 +29,7 @@ MOST_CLASSES = 8  # listed by name
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with their labels, and what else a file has."""
+    """Rows with their labels, queries, costs and feature names."""
 
     name: str  # for messages
     X: Any  # array, CSR matrix or Dataset of shape (rows, features)
@@ -107,7 +107,7 @@ COLUMN_FLAGS = ("label", "features", "qid", "cost")
 def check_reader_flags(
     args: argparse.Namespace, *names: str, text: Sequence[str] = TEXT_FLAGS
 ) -> None:
-    """Refuse flags that have no meaning for any of the files, and would be passed over."""
+    """Refuse flags that have no effect for any of the files, so that none is silently ignored."""
     tagged = getattr(args, "parameter_template", None) is not None  # CoNLL columns
     formats = set() if tagged else {format_of(name) for name in names}
     listed = ", ".join(names)
@@ -144,7 +144,7 @@ def format_of(name: str) -> str:
 
 
 def is_model(name: str) -> bool:
-    """Whether a file begins like a model or a checkpoint, be it damaged or not."""
+    """Whether a file begins like a model or a checkpoint. It may be damaged."""
     from ..data.files import opened
     from ..store.container import begins_like_ours
 
@@ -185,7 +185,7 @@ def read_table(name: str, args: argparse.Namespace) -> Table:
 def read_chunks(
     name: str, args: argparse.Namespace, features: Sequence[str] | None = None
 ) -> Iterator[Table]:
-    """Read a file in parts, where its format has parts; there may be no labels.
+    """Read a file in parts, if its format allows it. There may be no labels.
 
     ``features`` are the columns that a model needs of a table, in its order.
     """
@@ -258,14 +258,14 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 def whole_labels(y: np.ndarray) -> np.ndarray:
-    """Labels as integers, if all of them are."""
+    """Labels as integers, if all of them are integers."""
     if y.dtype.kind == "f" and np.all(y == np.floor(y)) and np.all(np.abs(y) < 2.0**53):
         return y.astype(np.int64)
     return y
 
 
 def label_text(label: Any) -> str:
-    """A label as it was in the file: an integer has no point."""
+    """A label as text; an integer has no decimal point."""
     integer = isinstance(label, float) and label.is_integer()
     return str(int(label) if integer else label)
 
@@ -363,7 +363,7 @@ def read_rows(name: str, args: argparse.Namespace, task: Task) -> Table:
 
 
 def training_rows(name: str, args: argparse.Namespace, task: Task) -> Table:
-    """The same, of rows from which something can be learnt."""
+    """As ``read_rows``, for training: refuses rows from which nothing can be learnt."""
     table = read_rows(name, args, task)
     check_numbers(table, task)
     if table.features == 0:

@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Task(Enum):
-    """What a model's answers are, and so how they are written and measured."""
+    """The kind of a model's answers. It determines how they are written and measured."""
 
     CLASSES = "classification"
     LABELS = "multilabel"
@@ -35,8 +35,8 @@ class Kind:
     on_disk: bool = False  # whether it trains on data sets that stay on disk
 
 
-# The first kind whose flags are all given is taken. A flag that is no parameter of the estimator
-# is a switch; switches exclude each other.
+# A command uses the first kind whose flags are all given. A flag that is not a parameter of the
+# estimator is a switch; only one switch may be given.
 KINDS = (
     Kind("ranking", "RankSVM", Task.RANKING, ("--ranking",),
          "Learn to order rows; only rows of the same query (qid:) are compared.", on_disk=True),

@@ -239,7 +239,7 @@ def _liblinear_train(values: Values, table: Table) -> Wanted:
 
 
 def _factor_flag(word: str) -> bool:
-    """Whether a word is liblinear's -wLABEL, the factor of a class."""
+    """Whether a word is liblinear's flag -wLABEL, which gives the factor of a class."""
     return re.fullmatch(r"-w[-+]?\d+(\.\d+)?", word) is not None
 
 
@@ -511,7 +511,7 @@ def add_flags(parser: Parser, words: Sequence[str]) -> None:
 
 
 def _nearest(flags: dict[str, Flag]) -> Callable[[str], str]:
-    """What to say about a flag that a program does not have."""
+    """The message for a flag that a program does not have."""
 
     def hint(flag: str) -> str:
         if flag == "-C" and "-R" in flags:
@@ -537,7 +537,7 @@ def _add_flag(parser: Parser, flag: str, entry: Flag) -> None:
 
 
 def _values(args: argparse.Namespace) -> Values:
-    """The values of the flags; says of those without a meaning that they have none."""
+    """The values of the flags. Prints a message for flags that have no meaning here."""
     values = {flag: getattr(args, f"flag {flag}") for flag in args.flag_table}
     for flag, entry in args.flag_table.items():
         if entry.idle and values[flag] is not None:
@@ -616,7 +616,7 @@ def _cross_validate(model: Any, kind: Kind, table: Table, folds: int) -> int:
 
 
 def _check_model(args: argparse.Namespace, program: Classifier, model: Any, kind: Kind) -> None:
-    """Refuse a model whose answers the program could not tell."""
+    """Refuse a model whose answers the program cannot write."""
     tags = program.task is Task.SEQUENCES
     several = ""  # scores of a row, where one is told
     if len(quantiles_of(model.get_params(deep=False))) > 1:

@@ -116,7 +116,7 @@ def indicator(y: np.ndarray, classes: np.ndarray) -> Any:
 
 
 def fit_labels(model: Any, table: Table) -> None:
-    """Fit a model to the labels of a table, and let ``classes_`` be these."""
+    """Fit a model to the labels of a table, and set ``classes_`` to these labels."""
     classes = classes_of(table.y)
     if not len(classes):
         raise CommandError(f"{table.name}: no row has a label")
@@ -135,7 +135,7 @@ def fit_labels(model: Any, table: Table) -> None:
 
 
 def predicted_labels(model: Any, X: Any) -> np.ndarray:
-    """What a model predicts, as the labels of every row."""
+    """The predictions of a model, as the labels of every row."""
     import scipy.sparse
 
     Y = scipy.sparse.csr_matrix(model.predict(X))

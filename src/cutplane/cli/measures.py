@@ -27,7 +27,7 @@ from .predict import Answers
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows with their true labels and what was predicted of them; see ``judge``.
+    """Rows with their true labels and the predictions for them; see ``judge``.
 
     The properties are the columns that measures are computed from; None where there is none.
     """
@@ -162,7 +162,7 @@ class Judged:
         return found
 
     def facts(self) -> dict[str, Any]:
-        """What else is worth telling: classes, queries, sequences."""
+        """Further facts about the rows: classes, queries, sequences."""
         found: dict[str, Any] = {}
         if self.task in BINARY and self.positive is not None:
             found["positive"] = label_text(self.classes[1].item())
@@ -194,7 +194,7 @@ def judge(
     quantiles: tuple[float, ...] = (),
     **given: Any,
 ) -> Judged:
-    """Put what was predicted beside the truth; ``given`` are other fields of ``Judged``.
+    """Put predictions beside the truth; ``given`` are other fields of ``Judged``.
 
     Without ``classes``, those of the model, there are those of the data; the second of two is the
     positive one. With several ``quantiles`` the prediction of a row is the median, if it is among

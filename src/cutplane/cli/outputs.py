@@ -115,10 +115,10 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Report(io.TextIOBase):
-    """A stream for the report of a command. If writing to it fails, the command goes on.
+    """A stream for the report of a command. If writing to it fails, the command continues.
 
-    A reader that went away, as ``head`` does, and a closed stream are no errors. Anything else,
-    such as a full disk, is told once on standard error and ends in an exit code.
+    It is not an error if the reader has gone, as ``head`` does, or if the stream is closed. Any
+    other failure, such as a full disk, gives one message on standard error and an exit code.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Report(io.TextIOBase):
         self._failed = False
 
     def write(self, text: str) -> int:
-        """Write if that is still possible."""
+        """Write the text, unless an earlier write has failed."""
         self._attempt(lambda: self._stream.write(text))
         return len(text)
 
@@ -190,8 +190,8 @@ def silence(stream: IO[str]) -> None:
 def standard_streams() -> Iterator[None]:
     """Within the block standard streams exist, and take any text.
 
-    A stream that is closed when the process starts is None for Python, and its number goes to the
-    next file that is opened. What cannot be said in the encoding of standard output is escaped.
+    If a stream is closed when the process starts, Python sets it to None, and the next file that is
+    opened gets its number. Characters that the encoding of standard output lacks are escaped.
     """
     # Only standard error is silent: a product that goes to a closed stdout is an error.
     for name, mode, access in (

@@ -57,7 +57,7 @@ FLAGS = {
 
 @dataclass(frozen=True)
 class Step:
-    """One C of a path, and what the validation data say about its model."""
+    """One C of a path, and the measures of its model on the validation data."""
 
     C: float
     fit: train.Fit

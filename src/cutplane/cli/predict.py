@@ -101,7 +101,7 @@ def _write_tagged(name: str, model: Any, target: str, *, tags_only: bool = False
 
 
 def light_model(args: argparse.Namespace) -> tuple[Any, Kind] | None:
-    """A linear model without its estimator, which starts sooner; None if that is not enough."""
+    """A linear model without its estimator, which loads faster; None if the estimator is needed."""
     plain = (
         getattr(args, "output", None) != PROBABILITIES and inputs.format_of(args.data) == "svmlight"
     )
@@ -173,7 +173,7 @@ def answer_lines(values: np.ndarray, form: str) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model says about some rows."""
+    """The answers of a model for some rows."""
 
     labels: np.ndarray | None = None  # of shape (rows,)
     scores: np.ndarray | None = None  # of shape (rows,) or (rows, classes)
@@ -191,7 +191,7 @@ def default_form(task: Task, classes: int) -> str:
 
 
 def check_form(task: Task, form: str) -> None:
-    """Refuse what a kind of model does not have."""
+    """Refuse a form of answers that this kind of model does not have."""
     without = {Task.SEQUENCES: "scores", Task.RANKING: "labels", Task.VALUES: "labels"}
     if without.get(task) == form:
         raise UsageError(f"a model for {task.value} has no {form}")
@@ -300,7 +300,7 @@ class Alignment:
         return table
 
     def tell(self, name: str) -> None:
-        """Say what was left out, or filled up."""
+        """Report values that were left out, and columns that were added."""
         if self.left_out:
             logger.warning(
                 "%s: %s of features beyond the model's %d %s left out",

@@ -263,7 +263,7 @@ class Fit:
         }
 
     def tell(self, command: str) -> ExitCode:
-        """Say on stderr that the tolerance was missed, if it was; returns the exit code."""
+        """Print a message on stderr if the tolerance was missed; returns the exit code."""
         gap = self.worst.certificate.relative_gap
         if self.status is not Status.CONVERGED:
             where = "without a certificate"
@@ -392,7 +392,7 @@ def _labels(y: np.ndarray) -> str:
 
 
 def note_queries(table: inputs.Table, kind: Kind) -> None:
-    """Say what is unusual about the queries."""
+    """Print a message if the queries are unusual."""
     if kind.task is not Task.RANKING:
         return
     if table.qid is None:

@@ -1,11 +1,12 @@
-"""Fits on the workers of a Dask cluster: everything that knows Dask is here.
+"""Fits on the workers of a Dask cluster. No other folder knows Dask.
 
-A worker holds some of the rows (or sequences, or examples) and does what orders say. A round sends
-the same few orders to every worker and gets all answers. Solvers and objectives know nothing of it:
-they get a matrix, or a model of structured outputs, whose passes are rounds.
+Each worker holds some of the rows (or sequences, or examples). The client sends orders to workers:
+a function and its arguments. A round sends the same few orders to every worker and collects all
+answers. Solvers and objectives do not know of workers. They get a matrix, or a model of structured
+outputs, and each pass over it is a round.
 
-    executor     what a user gives as ``executor``
-    orders       what is said to a worker
+    executor     the values that a user may pass as ``executor``
+    orders       the messages between client and workers
     session      the worker's side: a plugin of Dask's worker, and what it holds for one fit
     workers      the client's side: connections, rounds, recovery
     rows, chains, examples

@@ -1,11 +1,11 @@
-"""Chains on the workers of a cluster: emissions and labellings stay where the tokens are.
+"""Chains on the workers of a cluster: emissions and labellings stay with the tokens.
 
-A worker holds some consecutive parts of the sequences, and of every point the emissions of its
-tokens, the weights besides those of the emissions, and the most violated labelling. It is told to
-move a point to w, or between two others, and answers with risks, slopes and planes: by chunk, or by
-node of the tree of sums, to be added up in the order in which they are added where all sequences
-are in one place. A worker that is lost is replaced by one that gets the same sequences and all
-moves since the points were computed anew.
+A worker holds some consecutive parts of the sequences. For every point it holds the emissions of
+its tokens, the weights that are not weights of emissions, and the most violated labelling. Orders
+move a point to w, or to a place between two other points. The worker answers with risks, slopes and
+planes, by chunk or by node of the tree of sums. The client adds the answers in the same order as a
+fit on one machine does. If a worker is lost, another worker gets the same sequences and repeats all
+moves since the points were last computed from w.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from .workers import Workers
 
 @dataclass
 class WorkerPoint:
-    """A point as a worker knows it.
+    """A worker's part of a point.
 
     Attributes
     ----------
     scores : ndarray
-        Emissions of its tokens.
+        Emissions of the worker's tokens.
     path : ndarray
         The most violated labelling.
     plain : ndarray
-        Weights besides those of the emissions, flat.
+        The weights that are not weights of emissions, flat.
     stale : bool
-        Whether the labelling is that of another point.
+        Whether ``path`` belongs to another point, so that inference must run again.
     """
 
     scores: np.ndarray
@@ -52,13 +52,13 @@ class WorkerPoint:
 
 
 class ChainsOnWorker:
-    """Some of the sequences, on a worker. Its methods are what orders ask for.
+    """Some of the sequences, on a worker. Orders call its methods.
 
     Parameters
     ----------
     means : Means
     plan : SumPlan
-        Which parts, and how sums over their blocks are added up.
+        The parts of this worker, and how to add sums over their blocks.
     tokens : MemoryShare
     chains : LabelledChains
         The sequences of these parts.
@@ -68,7 +68,8 @@ class ChainsOnWorker:
         self, means: Means, plan: SumPlan, tokens: MemoryShare, chains: LabelledChains
     ) -> None:
         self._points: dict[Slot, WorkerPoint] = {}
-        # What came over the network may be read-only, for which loops would be compiled again.
+        # Arrays from the network may be read-only, and numba would compile the loops again for
+        # read-only arrays. So these are copied.
         chains.truth, starts = np.array(chains.truth), np.array(chains.starts)
         chains.starts = chains.chunks.starts = starts
         self._examples = ChainExamples(tokens.open(), chains, plan)
@@ -76,7 +77,7 @@ class ChainsOnWorker:
         self._executor = make_executor(means.threads, self._examples.numbers)
 
     def _point(self, slot: Slot) -> WorkerPoint:
-        """What a slot stands for."""
+        """The point that a slot names."""
         if slot not in self._points:
             point = self._examples.new_point(np.empty(0))
             plain = np.zeros(self._plain.dimension)
@@ -111,20 +112,20 @@ class ChainsOnWorker:
         point.plain[...], point.stale = other.plain, other.stale
 
     def infer(self, slot: Slot) -> list[np.ndarray]:
-        """Find the most violated labelling at a point: risk and offset by chunk."""
+        """Find the most violated labelling at a point; returns risk and offset by chunk."""
         point = self._point(slot)
         weights = self._plain.unpack(point.plain)
         point.stale = False
         return self._examples.chains.inferred(point.scores, weights, point.path, self._executor)
 
     def _path(self, slot: Slot) -> np.ndarray:
-        """The most violated labelling; it has to be found again on a worker that is new."""
+        """The most violated labelling. A worker that replaces another one must find it again."""
         if self._point(slot).stale:
             self.infer(slot)
         return self._point(slot).path
 
     def roundings(self, w: np.ndarray, slot: Slot) -> list[float]:
-        """At most what rounding takes off the risk at w by chunk."""
+        """By chunk, a bound on how much rounding reduces the risk at w."""
         return self._examples.roundings(w, self._point(slot).scores, self._executor)
 
     def plane_slope(self, slot: Slot, start: Slot, end: Slot) -> list[float]:
@@ -139,14 +140,14 @@ class ChainsOnWorker:
         )
 
     def planes(self, slot: Slot) -> list[np.ndarray]:
-        """The plane at a point, of the nodes of the plan."""
+        """The plane at a point, summed for each node of the plan."""
         return self._examples.planes(self._path(slot), self._executor)
 
 
 class ChainsOnCluster(JointModel):
     """All training sequences of a chain, on the workers of a cluster.
 
-    A point's ``scores`` stand for what the workers have of it.
+    A point's ``scores`` are a slot, which names the workers' parts of the point.
 
     Attributes
     ----------
@@ -155,9 +156,9 @@ class ChainsOnCluster(JointModel):
     Parameters
     ----------
     examples : ChainExamples
-        All of them, in parts.
+        All sequences, in parts.
     crew : Workers
-        That hold nothing yet.
+        Workers that hold nothing yet.
     """
 
     def __init__(self, examples: ChainExamples, crew: Workers) -> None:
@@ -189,30 +190,30 @@ class ChainsOnCluster(JointModel):
         self.crew.post(Order(method, *arguments, lasting=True))
 
     def score(self, w: np.ndarray, scores: Any, executor: Executor) -> None:
-        """The emissions: one product X·W, where the tokens are."""
+        """Have the workers compute the emissions, one product X·W."""
         self._post(ChainsOnWorker.move, w, scores)
 
     def blend_scores(
         self, start: Point, end: Point, k: float, into: Point, executor: Executor
     ) -> None:
-        """Move what the workers have of a point to start + k(end − start)."""
+        """Move the workers' parts of a point to start + k(end − start)."""
         self._post(ChainsOnWorker.blend, start.scores, end.scores, k, into.scores)
 
     def copy_scores(self, point: Point, into: Point) -> None:
-        """Move what the workers have of a point to another one."""
+        """Move the workers' parts of a point to another point."""
         self._post(ChainsOnWorker.copy, point.scores, into.scores)
 
     def begin_anew(self) -> None:
-        """No point before matters any more."""
+        """Earlier points are no longer needed, so their moves are removed from the log."""
         self.crew.forget()
 
     def infer(self, point: Point, executor: Executor) -> None:
-        """One round."""
+        """Run inference on all workers, in one round."""
         parts = self.crew.gather(Order(ChainsOnWorker.infer, point.scores))
         point.risk, point.offset = map(float, np.sum(parts, axis=0))
 
     def upper(self, point: Point, executor: Executor) -> float:
-        """One more round, for the errors of the emissions."""
+        """The risk, rounded up. The rounding errors of the emissions take one more round."""
         roundings = self.crew.gather(Order(ChainsOnWorker.roundings, point.w, point.scores))
         return upper(point.risk, roundings, self._weight)
 

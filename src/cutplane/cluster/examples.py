@@ -1,9 +1,9 @@
-"""Examples of structured outputs on workers, which run the users' inference for them.
+"""Examples of structured outputs on workers, which run the user's inference on them.
 
-Workers get their chunks of examples once, pickled; one that is lost is replaced by another one
-that gets the same chunks and repeats the passes that are kept. Where outputs are small workers
-send them along, and cuts from them take no round. The log of orders has a w for each pass that is
-kept, and no more.
+Workers get their chunks of examples once, pickled. If a worker is lost, another one gets the same
+chunks and repeats those passes whose outputs are kept. If outputs are small, the workers send them
+to the client, which then makes cuts from them without a round. The log of orders has one w for each
+pass that is kept, and no others.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ..structured.problem import take
 from .orders import Each, Hold, Means, Order
 from .workers import Workers
 
-# Numbers in the outputs of a pass that workers send here, so that cuts from them take no round.
+# If the outputs of a pass have at most so many numbers, the workers send them to the client.
 SENT_NUMBERS = 1 << 20
 
 
 class ChunksOnWorker(ChunksHere):
-    """Some of the chunks, on a worker. Its methods are what orders ask for.
+    """Some of the chunks, on a worker. Orders call its methods.
 
     Parameters
     ----------
     means : Means
     count, first, last : int
-        Number of all chunks, and which of them.
+        Number of all chunks; this worker has the chunks first to last − 1.
     threads : bool
         Whether the worker's threads can run the inference side by side.
     problem, chunks : ndarray
@@ -67,7 +67,10 @@ class ChunksOnWorker(ChunksHere):
         super().__init__(Inference(held, threads), plan_for(count, first, last))
 
     def answer(self, w: np.ndarray, most: int, keep: bool, sent: int) -> Share:
-        """A pass of inference; if outputs are kept, and not more than ``sent``, they come along."""
+        """A pass of inference.
+
+        The answer contains the outputs if they are kept and have at most ``sent`` numbers.
+        """
         share = self.infer(w, most, keep, self._executor)[0]
         if keep and share.n_stored <= sent:
             share = dataclasses.replace(share, answers=self.state(most + 1)[-1])
@@ -80,7 +83,7 @@ class ChunksOnCluster:
     Parameters
     ----------
     crew : Workers
-        That hold nothing yet.
+        Workers that hold nothing yet.
     chunks : sequence of Chunk
     threads : bool
         Whether the threads of a worker can run the inference side by side.
@@ -107,14 +110,14 @@ class ChunksOnCluster:
         ]
         crew.start(workers[: len(runs)], Each(hold))
         self._base = len(crew.log)
-        # The passes that are kept there, if they are small: cuts from them then take no round.
+        # A copy of the outputs that workers keep, if they are small: cuts then take no round.
         self._kept = ChunksHere(Inference(chunks, threads))
         self._complete = True
         self._sent = SENT_NUMBERS // len(runs)
 
     def infer(self, w: np.ndarray, most: int, keep: bool, executor: Executor) -> list[Share]:
         self._forget(most)
-        # Cuts are made from passes that are kept.
+        # Later cuts use the outputs of passes that are kept, so the order is lasting if it keeps.
         order = Order(ChunksOnWorker.answer, w.copy(), most, keep, self._sent, lasting=keep)
         shares: list[Share] = self.crew.ask(order)
         if keep:
@@ -127,7 +130,7 @@ class ChunksOnCluster:
         return shares
 
     def _forget(self, most: int) -> None:
-        """Let the log begin with the first pass that is kept, or with a state before it."""
+        """Remove passes from the log whose outputs are no longer kept."""
         passes = self.crew.log[self._base :]
         begin = len(passes) - most
         if begin > 0 and all(order.name == "answer" for order in passes[begin:]):
@@ -152,7 +155,7 @@ class ChunksOnCluster:
 
 
 def _sent(value: Any) -> np.ndarray:
-    """Pickled, as an array: such are sent without another copy."""
+    """The pickle as an array, because arrays are sent without another copy."""
     return np.frombuffer(pickled(value), dtype=np.uint8)
 
 
@@ -167,7 +170,7 @@ def _pickled_problem(problem: Any) -> np.ndarray:
 
 
 def _pickled_chunks(chunks: Sequence[Chunk]) -> np.ndarray:
-    """Chunks as they travel, without the problem."""
+    """Pickled chunks without the problem, which is sent once."""
     bare = [chunk.bare() for chunk in chunks]
     try:
         return _sent(bare)

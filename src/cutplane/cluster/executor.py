@@ -1,4 +1,4 @@
-"""What a user gives as ``executor``: a client of Dask, with settings if need be."""
+"""The values that a user may pass as ``executor``: a Dask client, with or without settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_TIMEOUT = 60.0
 class DaskCluster:
     """A Dask cluster as the ``executor`` of an estimator, with settings.
 
-    A ``dask.distributed.Client`` alone means the same with the defaults.
+    A ``dask.distributed.Client`` in its place means the same, with default settings.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ class DaskCluster:
 
     Notes
     -----
-    It is not copied by ``sklearn.base.clone``, and not pickled with a model: a model that was
-    saved has ``executor=None``.
+    ``sklearn.base.clone`` does not copy it, and pickling a model leaves it out: a saved model has
+    ``executor=None``.
     """
 
     def __init__(self, client: Any, *, timeout: float = DEFAULT_TIMEOUT) -> None:
@@ -40,7 +40,7 @@ class DaskCluster:
 
 
 def cluster_of(executor: Any) -> DaskCluster:
-    """An executor that is a cluster, with its settings; refuses what is none."""
+    """The cluster that an ``executor`` means, with its settings; refuses anything else."""
     if isinstance(executor, DaskCluster):
         check_number("timeout of the DaskCluster", executor.timeout, above=0.0)
         return executor
@@ -54,7 +54,10 @@ def cluster_of(executor: Any) -> DaskCluster:
 
 @contextlib.contextmanager
 def workers_of(executor: Any) -> Iterator[Workers]:
-    """The workers of an executor, who hold nothing yet. A client made from an address is closed."""
+    """The workers of an executor, without any rows yet.
+
+    At the end the client is closed, if it was made here from an address.
+    """
     cluster = cluster_of(executor)
     client, timeout = cluster.client, float(cluster.timeout)
     with contextlib.ExitStack() as stack:

@@ -1,9 +1,9 @@
-"""What is said to a worker: orders, which are functions and arguments, and what rounds have cost.
+"""The messages between client and workers: orders, which are functions with arguments, and answers.
 
-A worker holds a state (some rows and their scores, say). The first order makes it, later ones work
-on it. An order that changes the state in a way that later answers depend on is ``lasting``: the
-client keeps it in a log, and a worker that takes the place of one that was lost is given the log
-once more, which brings it to the same state, to the last bit.
+A worker holds a state, for instance some rows and their scores. The first order makes the state,
+later orders use it. An order is ``lasting`` if it changes the state and later answers depend on the
+change. The client keeps lasting orders in a log. If a worker is lost, another worker runs the log
+again, and so gets the same state, to the last bit.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .routes import Route
 
 
 class Order:
-    """Something that a worker does with its state.
+    """A function that a worker calls with its state.
 
     Parameters
     ----------
     function : callable
-        Called on the worker, which finds it by its name, with the state and the arguments; most
-        are methods of the state. What it returns is the answer.
+        The worker finds the function by its name and calls it with the state and the arguments.
+        Most functions are methods of the state. The answer is what the function returns.
     *arguments
     lasting : bool
-        Whether later answers depend on it.
+        Whether later answers depend on this order.
     summed : bool
-        Whether the answer is a list of vectors, one for each node of the worker's plan, that are to
-        be added up.
+        Whether the answer is a list of vectors, one for each node of the worker's plan, and the
+        client wants the sum over all workers.
     """
 
     def __init__(
@@ -45,25 +45,25 @@ class Order:
 
     @property
     def name(self) -> str:
-        """What is done."""
+        """The name of the function."""
         return self.function.__name__
 
     def run(self, state: Any) -> Any:
-        """Do it, on the worker; returns the answer."""
+        """Call the function, on the worker; returns the answer."""
         return self.function(state, *self.arguments)
 
 
 @dataclass(frozen=True)
 class Means:
-    """What a worker has for a state.
+    """The resources with which a worker makes its state.
 
     Attributes
     ----------
     threads : int
     memory : int or None
-        Bytes that it may use; None if there is no limit.
+        Bytes that the worker may use; None if there is no limit.
     inputs : sequence
-        Results of Dask futures that were handed over to it.
+        Results of Dask futures, which a Dask task has given to the worker's session.
     """
 
     threads: int
@@ -72,14 +72,14 @@ class Means:
 
 
 class Hold(Order):
-    """The first order: its function gets ``Means`` and the arguments, and returns the state."""
+    """The first order. Its function gets ``Means`` and the arguments, and returns the state."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         super().__init__(function, *arguments, lasting=True)
 
 
 class Each:
-    """Another order for each worker, all of one kind."""
+    """One order for each worker: the same function with different arguments."""
 
     def __init__(self, orders: Sequence[Order]) -> None:
         self.orders = orders
@@ -88,12 +88,12 @@ class Each:
 
 
 def order_for(order: Order | Each, number: int) -> Order:
-    """The order as the worker with that number gets it."""
+    """The order for worker ``number``."""
     return order.orders[number] if isinstance(order, Each) else order
 
 
 def common_bytes(orders: Sequence[Order | Each]) -> int:
-    """Bytes of arrays in orders that are the same for all workers."""
+    """Bytes of the arrays in those orders that are the same for all workers."""
     return sum(
         value.nbytes
         for order in orders
@@ -105,7 +105,7 @@ def common_bytes(orders: Sequence[Order | Each]) -> int:
 
 @dataclass(frozen=True)
 class Peer:
-    """A session on a worker, as other workers reach it."""
+    """Where other workers reach a session: the address of its worker, and its name."""
 
     address: str
     session: str
@@ -118,17 +118,18 @@ class Message:
     Attributes
     ----------
     number : int
-        Of the orders. A session that is sent the same number twice does them once.
+        Number of the round. If a session gets the same number twice, it runs the orders once.
     orders : list of Order, or None
-        None if those that are the same for all workers come from another one.
+        The orders that are the same for all workers, with None in the place of all others. None in
+        place of the list if another worker passes these orders on.
     own : dict
-        The others, by their place among the orders.
+        Orders for this worker alone, by their place among the orders.
     hand_on : list of Peer
-        To whom the common orders are handed on.
+        Sessions to which this session passes on the common orders.
     route : Route or None
-        How vectors are added up between workers; None if they are answered as they are.
+        How workers add up their vectors; None if each worker answers with its own vectors.
     peers : dict
-        The sessions that the route names.
+        The sessions of the workers that the route names.
     """
 
     number: int
@@ -141,7 +142,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Done:
-    """Answers to some orders, and the seconds that the worker took for them."""
+    """Answers to the orders of a round, and the seconds that the worker needed for them."""
 
     answers: list[Any]
     seconds: float
@@ -149,14 +150,14 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """What an order raised."""
+    """In place of answers: the error that an order raised."""
 
     error: Exception
 
 
 @dataclass(frozen=True)
 class Apart:
-    """In place of answers: a worker cannot reach another one."""
+    """In place of answers: this worker cannot reach another worker."""
 
     error: str
 
@@ -166,17 +167,17 @@ Answer = Done | Failed | Apart
 
 @dataclass
 class Timings:
-    """What rounds have cost so far.
+    """Time and number of the rounds so far.
 
     Attributes
     ----------
     rounds : int
     seconds : float
-        Of all rounds.
+        Duration of all rounds.
     work : float
-        Of these the slowest worker's own work.
+        The part of ``seconds`` in which the slowest worker of each round ran its orders.
     recovery : float
-        Spent on bringing other workers to the state of lost ones.
+        The part of ``seconds`` in which workers were brought to the state of lost ones.
     losses : int
         Workers that were lost.
     """
@@ -188,7 +189,7 @@ class Timings:
     losses: int = 0
 
     def as_dict(self) -> dict[str, float]:
-        """Seconds of workers, messages and recovery, and how many rounds and losses there were."""
+        """Seconds of work, messages and recovery, and the numbers of rounds and losses."""
         return {
             "workers": self.work,
             "messages": self.seconds - self.work - self.recovery,

@@ -1,7 +1,7 @@
-"""Dask arrays, dataframes and files: rows that come in partitions, each on some worker.
+"""Dask arrays, dataframes and files: rows in partitions, which Dask spreads over the workers.
 
-Partitions are results of Dask tasks, which clean and count them. A worker is then given those that
-it holds, and cuts them into blocks.
+Dask tasks make, clean and count the partitions. Then each worker gets some consecutive partitions
+and cuts them into blocks.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class CollectionRows:
     ----------
     shape : tuple of int
     names : tuple of str or None
-        Of the columns.
+        Names of the columns.
     own_labels, own_queries, own_weights : ndarray or None
-        From files.
+        Labels, queries and weights that files hold; None for Dask collections.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class CollectionRows:
     """
 
     def __init__(self, executor: Any, X: Any) -> None:
-        self._open = ExitStack()  # a client of our own, if there is only an address
+        self._open = ExitStack()  # closes the client, if it was made here from an address
         self.crew = self._open.enter_context(workers_of(executor))
-        # If the fit ends with an error before the rows are held, nobody else closes it.
+        # ``held`` closes it. If the fit fails before, it is closed with this object.
         weakref.finalize(self, self._open.close)
         try:
             self._read(X)
@@ -55,7 +55,7 @@ class CollectionRows:
             raise
 
     def close(self) -> None:
-        """Let go of the cluster."""
+        """End all sessions, and close the client if it was made here."""
         self._open.close()
 
     def _read(self, X: Any) -> None:
@@ -79,12 +79,12 @@ class CollectionRows:
         width = max(facts.features for facts in self.facts if facts.rows)
         self.shape = (sum(facts.rows for facts in self.facts), width)
         self.names = next(facts.names for facts in self.facts if facts.rows)
-        if sparse_text:  # each file knows its own largest index only
+        if sparse_text:  # a file has as many columns as its own largest index
             widths = [width] * len(raw)
             self.pieces = client.map(partitions.widen, self.pieces, widths, pure=False)
 
     def _take_columns(self, contents: list[Any]) -> None:
-        """Labels, queries and weights of files."""
+        """Collect labels, queries and weights of files from the workers."""
         columns = []
         for field, what in (("y", "labels"), ("qid", "qid"), ("weight", "cost")):
             parts = self.crew.client.map(attrgetter(field), contents, pure=False)
@@ -97,7 +97,7 @@ class CollectionRows:
         return self.shape[0]
 
     def labels(self, y: Any) -> np.ndarray:
-        """Labels here, whatever they are."""
+        """The labels as an array in this process, from an array, a Dask collection or files."""
         if y is None and self.own_labels is None:
             raise ValueError("a Dask collection has no labels of its own; pass y")
         y = self.own_labels if y is None else y
@@ -110,7 +110,7 @@ class CollectionRows:
 
     @contextmanager
     def held(self, outputs: int) -> Iterator[RemoteMatrix]:
-        """The rows in blocks, held by the workers."""
+        """The rows in blocks, which the workers hold until the end."""
         with self._open:
             crew, client = self.crew, self.crew.client
             outputs_of_all = [outputs] * len(self.pieces)
@@ -140,7 +140,7 @@ class CollectionRows:
 def _pieces_of(client: Any, collection: Any, workers: Sequence[Worker]) -> list[Any]:
     """Futures of the partitions, spread over workers in order.
 
-    They are tasks of the collection's graph: one that is lost is computed again.
+    They are tasks of the collection's graph, so Dask computes a lost partition again.
     """
     if getattr(collection, "numblocks", (0, 1))[1:] not in ((1,), ()):
         collection = collection.rechunk({1: -1})

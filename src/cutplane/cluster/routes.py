@@ -1,12 +1,12 @@
-"""How vectors go from worker to worker, so that the client sends and gets each of them once.
+"""How vectors go from worker to worker, so that the client sends and gets each vector once.
 
-Sums follow the tree of ``data.parts``, which fixes the order of additions: sum(a, b) of the parts a
-to b is sum(a, m) + sum(m, b), and belongs to the worker that holds part a. Where sum(m, b) belongs
-to another worker, that one sends it. The sum of all parts ends at the first worker, with the same
-bits as if one worker held everything.
+Sums follow the tree of ``data.sums``, which fixes the order of additions: sum(a, b) of the parts a
+to b is sum(a, m) + sum(m, b). The worker that holds part a computes sum(a, b). If another worker
+has sum(m, b), it sends sum(m, b) to that worker. The first worker ends with the sum of all parts,
+with the same bits as if one worker held all parts.
 
-What goes to all workers is handed on along a binomial tree: worker k gets it from the worker whose
-number is k without its last bit that is set, so that it has reached all of W in log₂ W steps.
+A vector for all workers goes along a binomial tree: worker k gets it from the worker whose number
+is k with the lowest 1 bit cleared. So it reaches all W workers in log₂ W steps.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Route:
     Attributes
     ----------
     nodes : list of Node
-        Whose sums it computes.
+        The nodes whose sums the worker computes from its own rows.
     adds : list of tuple
-        (a, m, b): it adds sum(m, b) to sum(a, m), in this order; those that are not its own come
-        from other workers.
+        For each (a, m, b), in this order, the worker adds sum(m, b) to sum(a, m). If sum(m, b) is
+        not its own, it waits for another worker to send it.
     sends : dict
-        Sums that it sends, each to the worker with that number.
+        For each sum that the worker sends, the number of the worker that gets it.
     """
 
     nodes: list[Node]
@@ -38,12 +38,12 @@ class Route:
 
 
 def routes_of(plans: Sequence[SumPlan]) -> list[Route]:
-    """The routes of workers that hold these parts, together all of them."""
+    """The route of each worker. Together the workers hold all parts, as ``plans`` say."""
     routes = [Route(plan.nodes) for plan in plans]
     owner = [k for k, plan in enumerate(plans) for _ in range(plan.first, plan.last)]
 
     def visit(a: int, b: int) -> int:
-        """Whose sum(a, b) is."""
+        """Plan how sum(a, b) is computed; returns the number of the worker that ends with it."""
         own = owner[a]
         if owner[b - 1] != own:
             middle = (a + b) // 2
@@ -60,9 +60,9 @@ def routes_of(plans: Sequence[SumPlan]) -> list[Route]:
 
 
 def handed_on(number: int, workers: int) -> list[int]:
-    """The workers to which the one with that number hands on what all of them get."""
+    """The workers to which worker ``number`` passes on a vector for all workers."""
     bit, found = 1, []
     while number + bit < workers and not number & bit:
         found.append(number + bit)
         bit *= 2
-    return found[::-1]  # the one with the most to reach first
+    return found[::-1]  # first the worker that passes the vector on to most others

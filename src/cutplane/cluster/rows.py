@@ -1,13 +1,14 @@
 """Rows on workers: a linear model's passes over the data as rounds.
 
-A worker holds consecutive parts of the rows, and for the problem at hand the scores of its rows at
-several points, in slots, and their coefficients. What is computed there is computed by the same
-code as where all rows are in one place. Answers come by chunk of rows or by node of the tree of
-sums, and are added up in the order in which they are added where all rows are in one place.
+A worker holds consecutive parts of the rows. For the current problem it also holds the scores of
+its rows at several points, one slot per point, and the coefficients of its rows. It computes with
+the same code as a fit on one machine. The answers come by chunk of rows or by node of the tree of
+sums. The client adds them in the same order as a fit on one machine does, so the bits agree.
 
-The log of lasting orders has a w for every point that was moved to. Once it takes more memory than
-what the workers hold of the problem besides the rows, and at least LOG_BYTES, a copy of that takes
-its place: the client's memory is bounded by about twice the larger of both.
+The client's log of lasting orders has a w for each move of a point. When the log takes more memory
+than the workers' scores and coefficients, and more than LOG_BYTES, the client asks the workers for
+a copy of scores, coefficients and sums, and puts this copy in place of the log. So the log takes at
+most about twice the larger of the two limits.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from ..risks import Risk, Scores, Targets
 from .orders import Each, Means, Order
 from .workers import Workers
 
-# Bytes of w and of coefficients that the log has before a copy of the workers' state may take its
-# place. That costs a round whose answers are as large as the state: with half as much it comes
-# twice as often, twice as much is as much more memory of the client.
+# When the log holds so many bytes of w and of coefficients, a copy of the workers' state may take
+# its place. The copy costs a round whose answers are as large as the state. With half of this
+# limit, the copies come twice as often; with twice of it, the client needs twice the memory.
 LOG_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Stands for the scores of a point, or the coefficients, of all rows wherever they are."""
+    """Names arrays on the workers: the scores of all rows at a point, or their coefficients."""
 
     number: int
 
@@ -45,7 +46,10 @@ COEF = Slot(-1)
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
-    """What came over the network may be read-only, for which loops would be compiled again."""
+    """The array, copied if it is read-only, as arrays from the network may be.
+
+    For read-only arrays numba would compile the loops again.
+    """
     return array if array.flags.writeable else array.copy()
 
 
@@ -53,12 +57,12 @@ def _writable(array: np.ndarray) -> np.ndarray:
 
 
 class RowsOnWorker:
-    """Some of the rows, and a problem on them. Its methods are what orders ask for.
+    """Some of the rows, and the current problem on them. Orders call its methods.
 
     Parameters
     ----------
     plan : SumPlan
-        Which parts, and how sums over their blocks are added up.
+        The parts of this worker, and how to add sums over their blocks.
     matrix : BlockedMatrix
     threads : int
     """
@@ -73,7 +77,11 @@ class RowsOnWorker:
         self._slots: dict[int, np.ndarray] = {}
 
     def begin(self, shape: tuple[int, ...], constant: float, updates: bool) -> None:
-        """A problem begins: the shape of w, and whether gradients are brought up to date."""
+        """Begin a problem.
+
+        ``shape`` is the shape of w. With ``updates`` a gradient starts from the last gradient and
+        recomputes only rows whose coefficients have changed.
+        """
         self._slots, self._passes = {}, None
         self._products = RowProducts(
             self._matrix, shape, constant, self._executor, updates, self._plan
@@ -88,10 +96,11 @@ class RowsOnWorker:
         total: float,
         slices: Sequence[slice],
     ) -> None:
-        """The risk of the problem is a sum over rows.
+        """Prepare passes over the scores, for a risk that is a sum over rows.
 
-        Labels and weights are those of the worker's rows, ``total`` is the sum of all weights, and
-        slices are the worker's rows in chunks. ``light``: a pass is worth one thread only.
+        ``labels`` and ``weights`` belong to this worker's rows, ``total`` is the sum of the weights
+        of all rows, and ``slices`` are the chunks of this worker's rows. With ``light`` a pass is
+        so short that one thread does it.
         """
         targets = Targets(_writable(labels), _writable(weights), total)
         executor = SerialExecutor() if light else self._executor
@@ -116,11 +125,15 @@ class RowsOnWorker:
         return _writable(argument) if isinstance(argument, np.ndarray) else argument
 
     def move_scores(self, w: np.ndarray, bias: float, into: tuple[Slot, ...]) -> None:
-        """Move scores to w: one slot; with bounds on rounding two, in twice the digits three."""
+        """Compute the scores at w.
+
+        With one slot: the scores. With two: also bounds on their rounding errors. With three: in
+        twice the digits.
+        """
         self._score(w, bias, [self.found(slot) for slot in into])
 
     def send_scores(self, w: np.ndarray, bias: float, count: int) -> np.ndarray:
-        """The same numbers, ``count`` for each score, sent to whoever asks."""
+        """As ``move_scores`` with ``count`` slots, but return the numbers to the client."""
         outs = np.empty((count, len(self._matrix), *w.shape[1:]))
         self._score(w, bias, list(outs))
         return outs
@@ -132,7 +145,7 @@ class RowsOnWorker:
             self._products.bounded(_writable(w), *outs, bias=bias)
 
     def plain_product(self, w: np.ndarray) -> np.ndarray:
-        """X·w without constant feature, whatever the problem is."""
+        """X·w without the constant feature. This needs no problem."""
         out = np.empty((len(self._matrix), *w.shape[1:]))
         self._matrix.scores(_writable(w), out, self._executor)
         return out
@@ -147,20 +160,20 @@ class RowsOnWorker:
         return list(self._products.node_sums)
 
     def start_anew(self) -> None:
-        """The next gradients are computed from all rows."""
+        """Compute the next gradient from all rows, not from the last gradient."""
         self._products.start_anew()
 
     def copy(self) -> tuple[Any, ...]:
-        """Scores of points, coefficients, and what the next gradient builds on.
+        """Scores of points, coefficients, and the sums from which the next gradient starts.
 
-        That is all that answers depend on besides the rows and the problem.
+        Besides the rows and the problem, answers depend on nothing else.
         """
         slots = {number: array.copy() for number, array in self._slots.items()}
         coef = None if self._passes is None else self._passes.coef.copy()
         return slots, coef, self._products.sums()
 
     def restore(self, slots: dict[int, np.ndarray], coef: np.ndarray | None, sums: Any) -> None:
-        """Return to a state."""
+        """Take the state that ``copy`` returned."""
         self._slots = {number: np.array(array) for number, array in slots.items()}
         if coef is not None:
             self.passes.coef[...] = coef
@@ -173,7 +186,7 @@ def hold_rows(
 ) -> RowsOnWorker:
     """Hold rows from memory or from a folder."""
     if isinstance(source, FolderShare) and means.memory is not None:
-        # Pages of files count as memory of a worker, which is ended beyond its limit.
+        # Dask kills a worker that exceeds its memory limit, and mapped pages of files count.
         source = source.within(means.memory // 2)
     return RowsOnWorker(plan, source.open(), means.threads)
 
@@ -184,7 +197,7 @@ def hold_partitions(means: Means, plan: SumPlan, features: int, outputs: int) ->
 
 
 class Pass(Order):
-    """A pass over the scores: its function is a method of ``RowPasses``."""
+    """An order for a pass over the scores. Its function is a method of ``RowPasses``."""
 
     def run(self, rows: RowsOnWorker) -> Any:
         return self.function(rows.passes, *map(rows.found, self.arguments))
@@ -195,7 +208,7 @@ class Pass(Order):
 
 @dataclass(eq=False)
 class RemoteMatrix:
-    """A design matrix whose rows are held by workers.
+    """A design matrix whose rows are on workers.
 
     Attributes
     ----------
@@ -211,15 +224,15 @@ class RemoteMatrix:
     Parameters
     ----------
     crew : Workers
-        They hold the rows already.
+        Workers that hold the rows already.
     plans : sequence of SumPlan
         The parts of each worker.
     bounds : ndarray
         Rows at which blocks begin, and the end.
     shape, n_stored
-        The same.
+        See the attributes.
     digest : callable
-        Gives a fingerprint of the data.
+        Returns a fingerprint of the data.
     """
 
     whole: ClassVar[None] = None
@@ -253,28 +266,29 @@ class RemoteMatrix:
         return np.concatenate(self.crew.ask(Order(RowsOnWorker.squared_norms)))
 
     def products(self, shape: tuple[int, ...], constant: float, updates: bool) -> RemoteProducts:
-        """A problem begins: its products."""
+        """Begin a problem; returns its products with the rows."""
         self.crew.forget(self._base)
         return RemoteProducts(self, shape, constant, updates)
 
     def passes(
         self, targets: Targets, risk: Risk, slices: Sequence[slice], light: bool
     ) -> RemotePasses:
-        """The risk of the problem that has begun is a sum over rows: its passes."""
+        """Passes over the scores, if the risk of the current problem is a sum over rows."""
         return RemotePasses(self, targets, risk, slices, light)
 
 
 class RemoteProducts:
-    """Products with rows that are elsewhere.
+    """Products with rows that are on workers.
 
     Parameters
     ----------
     matrix : RemoteMatrix
     shape : tuple of int
-        Of w, the constant feature included.
+        Shape of w, with the constant feature.
     constant : float
     updates : bool
-        Whether gradients are brought up to date.
+        Whether a gradient starts from the last gradient and recomputes only rows whose coefficients
+        have changed.
     """
 
     def __init__(
@@ -284,7 +298,7 @@ class RemoteProducts:
         self._matrix = matrix
         self._updates = updates
         self._slots: set[Slot] = set()
-        self._gradients = 0  # since all were computed anew
+        self._gradients = 0  # since the last gradient that was computed from all rows
         self._logged = 0  # bytes of arrays in the log
         self._crew.vector_bytes = 8 * int(np.prod(shape))
         self._crew.post(Order(RowsOnWorker.begin, shape, constant, updates, lasting=True))
@@ -297,7 +311,7 @@ class RemoteProducts:
         self._score(w, bias, outs)
 
     def _score(self, w: np.ndarray, bias: float, outs: tuple[Any, ...]) -> None:
-        """Into slots, where the rows are, or into arrays here."""
+        """Compute scores into slots on the workers, or into arrays of this process."""
         if isinstance(outs[0], Slot):
             self._slots |= set(outs)
             self._crew.post(Order(RowsOnWorker.move_scores, w, bias, outs, lasting=True))
@@ -310,11 +324,11 @@ class RemoteProducts:
     def gradient(self, coef: Any) -> np.ndarray:
         if isinstance(coef, Slot):
             return self._crew.sum(self._gradients_of(coef))
-        if self._gradients > MOST_UPDATES:  # this one is computed from all rows
+        if self._gradients > MOST_UPDATES:  # too many rounding errors: start from all rows
             self.start_anew(forget=True)
         self._gradients += 1
         if self._updates:
-            coef = coef.copy()  # the log keeps them, and the array is used again
+            coef = coef.copy()  # the log keeps the coefficients, and the caller reuses the array
         own = [self._gradients_of(coef[rows]) for rows in self._matrix.worker_rows()]
         gradient = self._crew.sum(Each(own))
         if self._updates:
@@ -322,11 +336,11 @@ class RemoteProducts:
         return gradient
 
     def _gradients_of(self, coef: Slot | np.ndarray) -> Order:
-        # With updates the next ones build on it.
+        # With updates the next gradient starts from this one, so the order must be in the log.
         return Order(RowsOnWorker.gradients, coef, lasting=self._updates, summed=True)
 
     def _note(self, size: int) -> None:
-        """So many bytes go to the log; a copy of the state takes its place if that is smaller."""
+        """Count bytes that go to the log. If the log gets too large, replace it by a state."""
         self._logged += size
         held = 8 * len(self._matrix) * (len(self._slots) + 1)
         if self._logged > max(LOG_BYTES, held):
@@ -346,7 +360,7 @@ class RemoteProducts:
 
 
 def _change(method: Callable[..., None]) -> Callable[..., None]:
-    """A pass that writes scores or coefficients, which goes with the next round."""
+    """A pass that only writes scores or coefficients. Its order is sent with the next round."""
 
     def post(passes: RemotePasses, *arguments: Any) -> None:
         passes._crew.post(Pass(method, *arguments, lasting=True))
@@ -355,7 +369,7 @@ def _change(method: Callable[..., None]) -> Callable[..., None]:
 
 
 def _by_chunk(method: Callable[..., Any]) -> Callable[..., list[Any]]:
-    """A pass whose answers come by chunk, in one round."""
+    """A pass in a round of its own. It has an answer for each chunk."""
 
     def gather(passes: RemotePasses, *arguments: Any) -> list[Any]:
         return passes._crew.gather(Pass(method, *arguments))
@@ -364,18 +378,18 @@ def _by_chunk(method: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 
 class RemotePasses(RowPasses):
-    """Passes over the scores of rows that are elsewhere, the same as those of ``RowPasses``.
+    """The passes of ``RowPasses``, over the scores of rows that are on workers.
 
     Parameters
     ----------
     matrix : RemoteMatrix
-        On which a problem has begun.
+        A matrix on which a problem has begun.
     targets : Targets
     risk : Risk
     slices : sequence of slice
         All rows, in chunks.
     light : bool
-        Whether a pass is not worth more than one thread.
+        Whether a pass is so short that one thread does it.
     """
 
     coef = COEF

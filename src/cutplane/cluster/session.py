@@ -1,14 +1,15 @@
-"""The worker's side: a plugin of Dask's worker, and what the worker holds for one fit.
+"""The worker's side: a plugin of Dask's worker, and the session that the worker has for one fit.
 
-The plugin adds one handler to the worker's own server. A client that connects there, over Dask's
-own connection (plain, TLS or whatever the cluster speaks), opens a session: it sends orders, and
-gets answers. What the session holds is freed when the connection ends, for whatever reason. Other
-workers connect to the same handler, to hand on orders and to send sums.
+The plugin adds one handler to the worker's own server. A client connects to it with Dask's own
+connection (plain, TLS or another protocol of the cluster) and thereby opens a session: it sends
+orders and gets answers. When the connection ends, for any reason, the session frees all it holds.
+Other workers connect to the same handler, to pass on orders and to send sums.
 
-A session does the orders of a number once. If the client asks again, because some worker was lost
-in the middle, waiting for other workers ends and the session answers with what it has computed.
+A session runs the orders of a round once. If a worker is lost in the middle of a round, the client
+asks all sessions again. A session that waits for another worker then stops waiting, and answers
+with the sums that it has computed itself.
 
-This module, unlike the others, is imported where Dask is installed only.
+This module needs Dask; the other modules of this folder can be imported without it.
 """
 
 from __future__ import annotations
@@ -30,20 +31,21 @@ from .orders import Answer, Apart, Done, Failed, Hold, Means, Message, Order, Pe
 from .routes import Route
 
 NAME = "cutplane"
-# What workers send one another: orders, or the sum of a node for the order at some place.
+# Names what one worker sends to another: () for the orders of a round, and (place, a, b) for the
+# sum of the node (a, b) that answers the order at this place.
 Key = tuple[int, ...]
 ORDERS: Key = ()
 Result = TypeVar("Result")
-# Bytes of an array from which on it travels beside the message, without a copy. Dask takes a tenth
-# of a millisecond for one, in which this much is copied several times.
+# An array of at least so many bytes travels beside the message, without a copy. Dask needs a tenth
+# of a millisecond for each such array. Copying 64 kB a few times is faster.
 ASIDE = 1 << 16
 
 
 def packed(content: Any) -> list[Any]:
-    """What travels: pickled, and the buffers of its arrays.
+    """The content as it travels: a pickle, and the buffers of its arrays.
 
-    Whatever is given to Dask to be serialised takes it half a millisecond, however small, which was
-    half of a round; so only long buffers are.
+    Dask's own serialisers need half a millisecond, however small the content is; that was half of
+    an empty round. So only long buffers go through Dask's serialisers.
     """
     buffers: list[Any] = []
     data = pickle.dumps(content, buffer_callback=buffers.append)
@@ -58,7 +60,7 @@ def packed(content: Any) -> list[Any]:
 
 
 def unpacked(content: Sequence[Any]) -> Any:
-    """The same on the other side; what came in a message may be read-only."""
+    """The content, from what ``packed`` made. Its arrays may be read-only."""
     data, *buffers = content
     return pickle.loads(data, buffers=buffers)
 
@@ -78,7 +80,7 @@ class Service(WorkerPlugin):
         worker.handlers.pop(NAME, None)
 
     async def serve(self, comm: Any, session: str, peer: bool) -> None:
-        """Hear what the client, or another worker, says on a connection until it ends."""
+        """Handle the messages on a connection, of the client or of a worker, until it ends."""
         try:
             await (self._hear_peer if peer else self._hear_client)(comm, session)
         except OSError:  # the connection has ended
@@ -89,7 +91,7 @@ class Service(WorkerPlugin):
     async def _hear_client(self, comm: Any, name: str) -> None:
         session = Session(self.worker, name)
         tasks: set[asyncio.Task[None]] = set()
-        turn = asyncio.Lock()  # to write
+        turn = asyncio.Lock()  # one write at a time
 
         async def write(content: dict[str, Any]) -> None:
             async with turn:
@@ -100,7 +102,7 @@ class Service(WorkerPlugin):
                 answer = await session.answer(message, lambda: write({"number": number}))
                 if answer is not None:
                     await write({"number": number, "answer": packed(answer)})
-            except Exception:  # the client takes the session for lost
+            except Exception:  # end the connection, so that the client takes the session for lost
                 comm.abort()
 
         try:
@@ -126,25 +128,25 @@ class Service(WorkerPlugin):
 
 
 async def install(dask_worker: Any) -> None:
-    """Run on a worker: add the plugin, if it is not there."""
+    """Add the plugin, if it is not there. The client has every worker run this."""
     if NAME not in dask_worker.plugins:
         await dask_worker.plugin_add(plugin=Service(), name=NAME)
 
 
 def hand_over(session: str, inputs: Sequence[Any]) -> None:
-    """A Dask task: give a session of this worker what the task got."""
+    """A Dask task: give its inputs, results of other tasks, to a session of this worker."""
     service: Any = get_worker().plugins[NAME]
     service.sessions[session].inputs = inputs
 
 
 class Session:
-    """What a worker holds for one fit.
+    """A worker's state for one fit, and the messages around it.
 
     Parameters
     ----------
     worker : distributed.Worker
     name : str
-        Known to the client.
+        Chosen by the client.
     """
 
     inputs: Sequence[Any] = ()
@@ -152,10 +154,10 @@ class Session:
     def __init__(self, worker: Any, name: str) -> None:
         self._worker = worker
         self._state: Any = None
-        self._number = -1  # of the last orders
+        self._number = -1  # of the last round
         self._work: asyncio.Future[Done | Failed] | None = None
-        self._summed: list[bool] = []  # by order
-        self._asked = 0  # how often
+        self._summed: list[bool] = []  # for each order of the round, whether workers add its answer
+        self._asked = 0  # how often the client has asked
         self._exchanging: asyncio.Future[Done] | None = None
         self._mail: dict[tuple[int, Key], asyncio.Future[Any]] = {}
         self._sending: list[asyncio.Future[None]] = []
@@ -166,13 +168,14 @@ class Session:
     async def answer(
         self, message: Message, computed: Callable[[], Awaitable[None]] | None = None
     ) -> Answer | None:
-        """What the client gets; None if it has asked again meanwhile.
+        """The answer for the client; None if the client has asked again meanwhile.
 
-        ``computed`` is called when this worker has done its own part.
+        The session calls ``computed`` when it has run its orders and begins to exchange sums with
+        other workers.
         """
         self._asked += 1
         asked = self._asked
-        if self._exchanging is not None:  # in an earlier answer
+        if self._exchanging is not None:  # an earlier answer still waits for other workers
             self._exchanging.cancel()
         if message.orders is not None:
             self.receive(message.number, ORDERS, message.orders)
@@ -193,14 +196,17 @@ class Session:
         try:
             return await self._exchanging
         except asyncio.CancelledError:
-            if asked == self._asked:  # the session ends
+            if asked == self._asked:  # cancelled because the session ends
                 raise
             return None
         except OSError as error:
             return Apart(f"worker {self._worker.address}: {error}")
 
     async def _perform(self, message: Message) -> Done | Failed:
-        """Get the orders, hand them on, and do them; in the one thread that Dask has for actors."""
+        """Get the orders, pass them on, and run them, in the one thread that Dask has for actors.
+
+        One thread for all sessions: fits that share a worker take turns.
+        """
         common = await self._await_mail(message.number, ORDERS)
         for peer in message.hand_on:
             self._send(peer, message.number, ORDERS, common)
@@ -215,7 +221,7 @@ class Session:
     # -- between workers ------------------------------------------------------
 
     async def _exchange(self, message: Message, done: Done) -> Done:
-        """Add up what is to be added up with other workers."""
+        """Add up the vectors of all workers, in those answers that are to be summed."""
         answers = list(done.answers)
         if message.route is not None:
             for k in np.flatnonzero(self._summed).tolist():
@@ -226,9 +232,9 @@ class Session:
     async def _add_up(
         self, message: Message, route: Route, place: int, sums: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """The sum over all workers, on the first one; nothing on the others."""
+        """On the first worker the sum over all workers, on the others an empty list."""
         known: dict[Node, np.ndarray] = dict(zip(route.nodes, sums, strict=True))
-        mine: set[Node] = set()  # that may be written to
+        mine: set[Node] = set()  # nodes whose array was made here, so that it may be overwritten
 
         def send(node: Node) -> None:
             if node in route.sends:
@@ -248,7 +254,7 @@ class Session:
         return list(known.values())
 
     def receive(self, number: int, what: Key, content: Any) -> None:
-        """Take what the client or another worker has sent."""
+        """Keep what the client or another worker has sent, for the order that waits for it."""
         mail = self._mail_for(number, what)
         if not mail.done():
             mail.set_result(content)
@@ -260,12 +266,12 @@ class Session:
 
     async def _await_mail(self, number: int, what: Key) -> Any:
         content = await asyncio.shield(self._mail_for(number, what))
-        if what != ORDERS:  # which may be sent twice
+        if what != ORDERS:  # orders stay, because the client may send the same round again
             del self._mail[number, what]
         return content
 
     def _send(self, peer: Peer, number: int, what: Key, content: Any) -> None:
-        """Begin to send something to another worker."""
+        """Begin to send something to another worker; ``_exchange`` waits for the end."""
 
         async def send() -> None:
             async with self._turns.setdefault(peer, asyncio.Lock()):
@@ -279,13 +285,14 @@ class Session:
                 await self._peers[peer].write(mail)
 
         task = asyncio.ensure_future(send())
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, if wanted
+        # Look at the error, so that asyncio does not report it as never retrieved.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._sending.append(task)
 
     # -- in the worker's thread -----------------------------------------------
 
     def do(self, orders: Sequence[Order]) -> Done | Failed:
-        """Do what is ordered, one after the other."""
+        """Run the orders of a round, one after the other."""
         begin = time.perf_counter()
         try:
             answers = [self._run(order) for order in orders]
@@ -303,7 +310,7 @@ class Session:
         return order.run(self._state)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Stop all tasks, close connections to other workers, and free the state."""
         for task in (self._work, self._exchanging, *self._sending):
             if task is not None:
                 task.cancel()
@@ -314,7 +321,7 @@ class Session:
 
 
 class RelayedSession(Session):
-    """A session as a Dask actor: for a client whose messages go through the scheduler."""
+    """A session as a Dask actor, for a client that reaches the worker only via the scheduler."""
 
     def __init__(self, name: str) -> None:
         super().__init__(get_worker(), name)

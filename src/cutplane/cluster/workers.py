@@ -1,16 +1,17 @@
 """The client's side: a session on each of several workers, rounds of orders, recovery.
 
 All messages go through Dask's own connections and event loop. A round sends the same few orders to
-every worker and gets all answers; its lasting orders go to the log. A worker that is lost is
-replaced by another one, whose session gets the log once more. A session does an order once at
-most: if its connection ends before the answer has come, the session is lost with all it held.
+every worker and collects all answers. Lasting orders go to the log. If a worker is lost, another
+worker takes its place: its session runs the log again. A session runs each order at most once. If
+its connection ends before the answer has come, the client takes the session for lost, with its
+state.
 
-Long vectors go from worker to worker (see ``routes``): the client sends and gets each of them once,
-however many workers there are. If a worker is lost in such a round, all are asked again, and answer
-what they have computed to the client itself.
+Long vectors go from worker to worker (see ``routes``), so the client sends and gets each vector
+once, however many workers there are. If a worker is lost in such a round, the client asks all
+workers again, and each of them sends its own sums to the client.
 
-A round that the user interrupts goes on behind, so that the workers and the log agree; the next
-one waits for it.
+If the user interrupts a round, the round continues in the background, so that the workers and the
+log agree. The next round waits for its end.
 """
 
 from __future__ import annotations
@@ -49,22 +50,25 @@ from .routes import Route, handed_on, routes_of
 logger = logging.getLogger("cutplane")
 Result = TypeVar("Result")
 
-# Seconds after which the scheduler is asked whether those who are waited for are still there.
+# While an answer does not come, the client asks the scheduler once in so many seconds whether the
+# worker is still there.
 POLL = 1.0
-# Seconds that a worker may take to be connected to before messages go through the scheduler.
+# If a worker does not accept a connection within so many seconds, messages go through the
+# scheduler.
 CONNECT = 5.0
-# How often a worker's rows may be lost without a round in between.
+# How often the worker with the same rows may be lost without a complete round in between.
 MOST_LOSSES = 5
-# A worker that others wait for so many seconds, or that takes so many times as long, is named.
+# Progress names a worker if all wait for it for so many seconds, or if it has taken more than so
+# many times as long as the median worker.
 SLOW = 3.0
 MUCH_SLOWER = 2.0
-# Bytes of a vector from which on it goes from worker to worker. That takes a step of about a
-# millisecond more, as long as such a vector takes at 10 Gbit/s; a client that sends it to every
-# worker takes as much for each of them.
+# A vector of at least so many bytes goes from worker to worker. Each step from worker to worker
+# takes about a millisecond, as long as such a vector takes at 10 Gbit/s. A client that sends the
+# vector itself takes as long for each worker.
 LONG = 1 << 20
-# Orders of the log that are sent at a time.
+# Number of orders of the log that are sent at a time.
 REPLAY = 8
-# Whose versions must be the same everywhere.
+# Packages whose versions must be the same on client and workers.
 PACKAGES = ("numpy", "scipy", "numba")
 
 
@@ -73,7 +77,7 @@ class ClusterError(RuntimeError):
 
 
 class WorkerLostError(Exception):
-    """A worker has gone, with all it held."""
+    """A worker is lost, and with it the state of its session."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Worker:
 
 
 def _facts() -> dict[str, str]:
-    """Versions that matter, asked of every worker."""
+    """The versions that client and workers must share. Every worker is asked for them."""
     own = __name__.split(".")[0]
     found = {"python": ".".join(map(str, sys.version_info[:2]))}
     for name in (own, *PACKAGES):
@@ -95,7 +99,7 @@ def _facts() -> dict[str, str]:
 
 
 def _refusal(theirs: Any, ours: dict[str, str]) -> str:
-    """Why a worker with such versions cannot be used; nothing if it can."""
+    """Why a worker with these versions cannot be used; "" if it can."""
     if isinstance(theirs, BaseException):
         return (
             f"cannot be used: {type(theirs).__name__}: {theirs}; install the same packages on "
@@ -110,7 +114,7 @@ def _refusal(theirs: Any, ours: dict[str, str]) -> str:
 
 
 def check_client(client: Any) -> None:
-    """Refuse what is not a client that can be used from here."""
+    """Refuse anything but a running, synchronous Dask client."""
     from distributed import Client
 
     if not isinstance(client, Client):
@@ -121,26 +125,27 @@ def check_client(client: Any) -> None:
         raise ClusterError(f"the client's connection to the scheduler is {client.status}")
 
 
-# -- ways to a session --------------------------------------------------------
+# -- connections to a session -------------------------------------------------
 
 
 class DirectConnection:
-    """A connection of Dask's to the worker itself.
+    """A Dask connection from the client straight to the worker.
 
-    ``ask`` gives the answer of the session to a message; ``computed`` is called if the session has
-    done its own part before. ``close`` ends the session; it is called in the event loop.
+    ``ask`` sends a message and returns the session's answer. If the session must wait for other
+    workers, ``computed`` is called when it has run its own orders. ``close`` ends the session; call
+    it in the event loop.
     """
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
         self._count = 0
-        self._turn = asyncio.Lock()  # to write
+        self._turn = asyncio.Lock()  # one write at a time
         self._awaited: dict[int, tuple[asyncio.Future[Answer], Callable[[], None]]] = {}
         self._tasks = {asyncio.ensure_future(self._read())}
 
     @classmethod
     async def open(cls, client: Any, address: str, session: str) -> DirectConnection:
-        """Connect as the client itself does, with its certificates if there are any."""
+        """Connect with the client's own settings, certificates included."""
         from distributed.comm import connect
 
         from .session import NAME
@@ -157,7 +162,7 @@ class DirectConnection:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._awaited[number] = (future, computed)
         future.add_done_callback(lambda done: self._awaited.pop(number))
-        # A task of its own: it goes on even if nobody wants the answer any more.
+        # A task of its own, so that a cancelled wait for the answer does not cut the message off.
         writing = asyncio.ensure_future(self._write({"number": number, "message": packed(message)}))
         self._tasks.add(writing)
         writing.add_done_callback(self._tasks.discard)
@@ -171,7 +176,7 @@ class DirectConnection:
             self._fail(error)
 
     async def _read(self) -> None:
-        """Answers, as they come; those to messages that nobody waits for any more are dropped."""
+        """Receive answers. Drop answers for which nobody waits any more."""
         from .session import unpacked
 
         try:
@@ -188,7 +193,7 @@ class DirectConnection:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """The connection has ended."""
+        """The connection has ended: pass the error to all who wait for an answer."""
         for future, _ in self._awaited.values():
             if not future.done():
                 future.set_exception(error)
@@ -199,14 +204,14 @@ class DirectConnection:
 
 
 class RelayedConnection:
-    """The way through the scheduler, to the session as a Dask actor."""
+    """A connection through the scheduler. The session is a Dask actor."""
 
     def __init__(self, client: Any, future: Any, actor: Any) -> None:
         self._client, self._future, self._actor = client, future, actor
 
     @classmethod
     async def open(cls, client: Any, address: str, session: str) -> RelayedConnection:
-        """Make the session."""
+        """Make the session on the worker."""
         from .session import RelayedSession
 
         future = client.submit(
@@ -215,13 +220,13 @@ class RelayedConnection:
         return cls(client, future, await future)
 
     async def ask(self, message: Message, computed: Callable[[], None]) -> Answer:
-        with self._client.as_current():  # an actor is asked by the current client
+        with self._client.as_current():  # Dask sends calls of actors through the current client
             asked = self._actor.answer(message)
         answer: Answer = await asked
         return answer
 
     def close(self) -> None:
-        self._actor = None  # has a future of its own
+        self._actor = None  # it holds another reference to the future
         self._future.release()
 
 
@@ -230,22 +235,22 @@ class RelayedConnection:
 
 @dataclass(eq=False)
 class Member:
-    """A worker's place in the fit: it may be taken by another worker.
+    """A place in the fit: a share of the rows, and the worker that holds this share now.
 
     Attributes
     ----------
     number : int
-        From 0; orders that differ from worker to worker go by it.
+        From 0. An ``Each`` has one order for each number.
     worker : Worker
-        Who has the place now.
+        The worker that has the place now.
     inputs : sequence of Future
-        Whose results its session is given before the first order.
+        Futures whose results the session gets before the first order.
     session : str
-        Its name on the worker.
+        Name of the session on the worker.
     losses : int
-        Workers that were lost here since the last answer.
+        Workers that were lost in this place since the last answer.
     seconds : float
-        From orders to answers so far.
+        Sum of the times from orders to answers.
     """
 
     number: int
@@ -263,9 +268,9 @@ class Member:
             connection.close()
 
     def told(self, error: BaseException) -> BaseException:
-        """An error with the worker on which it was raised."""
+        """The error, with the name of the worker that raised it."""
         place = f"worker {self.worker.name} at {self.worker.address}"
-        if type(error) is ValueError:  # for the user
+        if type(error) is ValueError:  # a mistake of the user's: begin the message with the worker
             placed = ValueError(f"{place}: {error}")
             for note in getattr(error, "__notes__", []):
                 placed.add_note(note)
@@ -288,9 +293,9 @@ class Workers:
     ----------
     timings : Timings
     log : list of Order
-        Lasting orders so far: what brings a new worker to the state of a lost one.
+        Lasting orders so far. They bring a new worker to the state of a lost one.
     vector_bytes : int
-        Of a vector of the problem's, which sums are.
+        Size of the vectors that workers add up, in bytes.
     """
 
     client: Any
@@ -302,14 +307,16 @@ class Workers:
     _lost: set[str] = field(default_factory=set)  # addresses
     _relayed: set[str] = field(default_factory=set)
     _posted: list[Order | Each] = field(default_factory=list)
-    _base: int = 0  # orders of the log that matter until the end
+    _base: int = 0  # the first so many orders of the log are kept until the end
     _plans: Sequence[SumPlan] = ()
     _routes: list[Route] = field(default_factory=list)
     _together: bool = True  # whether workers can reach one another
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _running: asyncio.Future[Any] | None = None
-    _awaited: tuple[float, list[Member]] = (0.0, [])  # since when, and who has not answered
-    _known: tuple[float, list[Worker]] = (0.0, [])  # when the scheduler was asked, and what it said
+    # When the round began, and the members that have not answered yet.
+    _awaited: tuple[float, list[Member]] = (0.0, [])
+    # When the scheduler was asked for its workers, and its answer.
+    _known: tuple[float, list[Worker]] = (0.0, [])
 
     def __post_init__(self) -> None:
         check_client(self.client)
@@ -384,12 +391,12 @@ class Workers:
         )
 
     async def _unless_lost(self, address: str, awaitable: Awaitable[Result]) -> Result:
-        """What is awaited; WorkerLostError once the scheduler has lost the worker."""
+        """Wait for ``awaitable``; WorkerLostError if the scheduler no longer knows the worker."""
         task = asyncio.ensure_future(awaitable)
         try:
             while not (await asyncio.wait({task}, timeout=POLL))[0]:
                 asked, known = self._known
-                if time.monotonic() - asked > 0.5 * POLL:  # once for all who wait
+                if time.monotonic() - asked > 0.5 * POLL:  # one question serves all who wait
                     known = await self._alive()
                 if address not in {worker.address for worker in known}:
                     raise WorkerLostError(address)
@@ -403,7 +410,7 @@ class Workers:
         return self.available()
 
     async def _prepare(self, workers: Sequence[Worker]) -> None:
-        """Check workers, and add our handler to their servers."""
+        """Check the workers' versions, and install our plugin on each."""
         from .session import install
 
         addresses = [worker.address for worker in workers]
@@ -420,7 +427,7 @@ class Workers:
                 raise error
 
     async def _everywhere(self, function: Any, addresses: Sequence[str]) -> dict[str, Any]:
-        """What a function says on workers; an OSError of those that are lost meanwhile."""
+        """Call a function on each worker: its answers, or an OSError if a worker is lost."""
 
         async def ask(address: str) -> Any:
             run = self.client.run(function, workers=[address], on_error="return")
@@ -439,7 +446,7 @@ class Workers:
         return dict(zip(addresses, answers, strict=True))
 
     def collect(self, futures: Sequence[Any]) -> list[Any]:
-        """What Dask futures hold; what went wrong there is raised."""
+        """The results of Dask futures. An error of a task is raised here."""
         from distributed import wait
 
         futures = list(futures)
@@ -447,10 +454,10 @@ class Workers:
             with self.client.as_current(), contextlib.suppress(TimeoutError, CancelledError):
                 wait(futures, timeout=POLL)
                 return self.client.gather(futures)
-            self.available()  # nobody is left to compute them?
+            self.available()  # raises ClusterError if no worker is left to compute them
 
     def note(self) -> str:
-        """Which worker the others wait for, in words; nothing if none."""
+        """A text that names a worker for which the others wait; "" if there is none."""
         begin, late = self._awaited
         waited = time.perf_counter() - begin
         if 0 < len(late) < len(self.members) and waited > SLOW:
@@ -471,17 +478,17 @@ class Workers:
         plans: Sequence[SumPlan] = (),
         inputs: Sequence[Sequence[Any]] | None = None,
     ) -> None:
-        """Open a session on each of some workers, and have them hold their data.
+        """Open a session on each of some workers, and run the first order, which makes its state.
 
         Parameters
         ----------
         workers : sequence of Worker
         hold : Order
-            The first order, which makes what they hold.
+            The first order.
         plans : sequence of SumPlan, optional
-            The parts of each worker, if there are sums over them.
+            The parts of each worker, if later orders sum over them.
         inputs : sequence of sequences of Future, optional
-            For each worker futures whose results that order needs.
+            For each worker, futures whose results the first order needs.
         """
         self.members = [
             Member(k, worker, inputs[k] if inputs is not None else ())
@@ -498,7 +505,7 @@ class Workers:
         self.timings.seconds += self.timings.recovery - before
 
     async def _open(self, members: Sequence[Member]) -> list[Member]:
-        """Open sessions; returns those whose workers were lost meanwhile."""
+        """Open sessions; returns the members whose workers were lost meanwhile."""
 
         async def one(member: Member) -> bool:
             address = member.worker.address
@@ -549,7 +556,7 @@ class Workers:
         )
 
         async def done() -> None:
-            # Waiting is done by the current client, which need not be ours.
+            # Dask waits with the current client, which may be another than ours.
             with self.client.as_current(), contextlib.suppress(CancelledError):
                 await wait([given])
 
@@ -562,14 +569,14 @@ class Workers:
         raise member.told(error)
 
     async def _recover(self, lost: Sequence[Member]) -> None:
-        """Give the places of lost workers to others."""
+        """Give the places of lost workers to other workers, until all places are taken."""
         begin = time.perf_counter()
         while lost:
             lost = await self._replace(lost)
         self.timings.recovery += time.perf_counter() - begin
 
     async def _replace(self, members: Sequence[Member]) -> list[Member]:
-        """Give places to other workers, and these the log; returns those that were lost again."""
+        """Give places to other workers, which run the log; returns members that were lost again."""
         for member in members:
             member.close()
             self._lost.add(member.worker.address)
@@ -601,36 +608,36 @@ class Workers:
     # -- rounds ---------------------------------------------------------------
 
     def post(self, order: Order | Each) -> None:
-        """An order without an answer: it goes with the next round."""
+        """Send an order whose answer does not matter together with the next round."""
         self._posted.append(order)
 
     def ask(self, order: Order | Each) -> list[Any]:
-        """A round with what was posted: the answers of all workers to this order."""
+        """A round with all posted orders and this one; returns the workers' answers to this one."""
         orders, self._posted = [*self._posted, order], []
         return [answers[-1] for answers in self.round(orders)]
 
     def gather(self, order: Order | Each) -> list[Any]:
-        """As ``ask``, for answers that are lists: all entries, in the order of the workers."""
+        """As ``ask``, for answers that are lists: joins the lists in the order of the workers."""
         return [entry for answer in self.ask(order) for entry in answer]
 
     def sum(self, order: Order | Each) -> np.ndarray:
-        """As ``ask``, for vectors over nodes of the plans: the sum over all workers."""
+        """As ``ask``, for answers with one vector per node of the plan: the sum of all vectors."""
         sums = self.gather(order)
-        if len(sums) == 1:  # added up by the workers
+        if len(sums) == 1:  # the workers have added them up
             return sums[0]
         nodes = [node for plan in self._plans for node in plan.nodes]
         total: np.ndarray = add_nodes(dict(zip(nodes, sums, strict=True)), self._plans[0].parts)
         return total
 
     def keep(self) -> None:
-        """What was ordered so far matters until the end."""
+        """Keep the log so far until the end; ``forget`` does not remove it."""
         if self._posted:
             orders, self._posted = self._posted, []
             self.round(orders)
         self._base = len(self.log)
 
     def forget(self, base: int | None = None) -> None:
-        """Nothing after the first ``base`` orders of the log matters, or after those kept."""
+        """Remove all of the log after its first ``base`` orders, or after the kept part."""
         self._base = self._base if base is None else base
         self._posted = []
         self.log = self.log[: self._base]
@@ -641,7 +648,7 @@ class Workers:
         Returns
         -------
         answers : list of list
-            By worker and order.
+            For each worker, the answer to each order.
         """
         return self._sync(self._round_to_its_end, orders)
 
@@ -649,7 +656,7 @@ class Workers:
         if self._running is not None and not self._running.done():  # it was interrupted
             await asyncio.wait({self._running})
         self._running = asyncio.ensure_future(self._round(orders))
-        # The error of an interrupted round interests nobody.
+        # Look at the error, or asyncio would report the error of an interrupted round as lost.
         self._running.add_done_callback(lambda done: done.cancelled() or done.exception())
         answers: list[list[Any]] = await asyncio.shield(self._running)
         return answers
@@ -687,10 +694,11 @@ class Workers:
         return answers
 
     async def _ask_together(self, number: int, orders: Sequence[Order | Each]) -> Any:
-        """A round in which long vectors go from worker to worker.
+        """Try a round in which long vectors go from worker to worker.
 
-        None if there are none, or if a worker was lost or failed: all are to be asked again then;
-        why, if one could not reach another.
+        Returns the answers. Returns None if there are no long vectors, or if a worker was lost or
+        failed; then the caller must ask all workers again. Returns the reason as a text if one
+        worker could not reach another.
         """
         members = self.members
         if len(members) < 2 or not self._together:
@@ -733,7 +741,7 @@ class Workers:
     async def _ask_all(
         self, members: Sequence[Member], number: int, orders: Sequence[Order | Each]
     ) -> list[Done | None]:
-        """The answer of each member, all to the client itself; None of one that was lost."""
+        """The answer of each member, without exchange between workers; None for a lost member."""
         messages = [
             Message(number, [order_for(order, member.number) for order in orders])
             for member in members
@@ -747,7 +755,7 @@ class Workers:
     def _ask_each(
         self, members: Sequence[Member], messages: Sequence[Message]
     ) -> list[asyncio.Future[Answer | None]]:
-        """Send each its message."""
+        """Send each member its message; returns futures of the answers, None for lost members."""
         begin = time.perf_counter()
         late = list(members)
         self._awaited = (begin, late)
@@ -779,7 +787,7 @@ class Workers:
 
 
 async def _all(*awaitables: Awaitable[Result]) -> list[Result]:
-    """All results, once all are there; the first error, then."""
+    """Wait for all; then return the results, or raise the first error."""
     results = await asyncio.gather(*awaitables, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

@@ -8,9 +8,9 @@ blocks are executed.
 A block is read-only and offers two products, ``scores`` (X·w) and
 ``add_gradient`` (gradient += Xᵀ·coef). Values are never copied: float32 and
 float64 arrays are used as they are, in CSR, row-major or column-major layout.
-Sparse indices are copied into 16 bits where they fit, unless the copy were large
-for its use; else they are viewed as unsigned where they are 32 bits wide and copied where they
-are 64 bits wide. Row starts become int64.
+Sparse indices that fit into 16 bits are copied into 16 bits, unless the copy would take
+more memory than it is worth. All other indices of 32 bits are viewed as unsigned, without a copy,
+and indices of 64 bits are copied into 32 bits. Row starts become int64.
 """
 
 from __future__ import annotations
@@ -32,28 +32,29 @@ from .sums import part_edges
 if TYPE_CHECKING:
     from ..exec import Executor
 
-# A block should be long enough to be worth a task (a quarter of a million
-# numbers take about 0.3 ms) and long against the n-vector that its partial
-# gradient fills, so that adding these up costs little: with 8 numbers per weight
-# it was a third of Xᵀ·c on film reviews, which is two blocks now.
+# A block should be long enough to be worth a task: a quarter of a million numbers take
+# about 0.3 ms. Each block also has a partial gradient of n numbers, and the partial gradients
+# are added up. So a block should hold many more numbers than that. With 8 numbers per weight, the
+# additions took a third of the time of Xᵀ·c on film reviews; with 24, these data are two blocks.
 BLOCK_NUMBERS = 1 << 18
 BLOCK_NUMBERS_PER_WEIGHT = 24
-# No larger copy of indices is made without need; and none larger than the second size for many
-# features, whose fits are by a few passes of descent rather than by a hundred of cutting planes.
+# The largest copy of indices in 16 bits. With many features the limit is smaller: such data are
+# mostly fitted by a few passes of descent, not by a hundred passes of cutting planes, so a copy
+# saves less time.
 COMPACT_BYTES = 1 << 29
 FEW_PASSES_BYTES, MANY_FEATURES = 1 << 25, 4096
-# Weights of a model that may not fit into memory: vectors of fewer always do.
+# A model with more weights than this may not fit into memory, so it is checked.
 MANY_WEIGHTS = 1 << 22
-# Numbers that are worth a thread's while to copy.
+# So many numbers per task, when several threads share a copy.
 SHARED_COPY = 1 << 20
-# Rows that are looked at before all are, for whether values of a row are equal.
+# Rows that are tested first for equal values; most data fail here, without a look at all rows.
 ROWS_AT_FIRST = 64
 
 Result = TypeVar("Result")
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A read-only view. One constness means one compiled kernel, not two."""
+    """A read-only view. Numba compiles a kernel anew for writeable arrays, so none are passed."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -61,9 +62,10 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CSRBlock:
-    """Sparse rows: ``values`` and ``indices`` of the rows, ``starts`` relative to them.
+    """Sparse rows: row i has the values and indices at ``starts[i]`` to ``starts[i + 1]``.
 
-    ``equal`` says that all values of a row are equal: one of them is read then, for the same bits.
+    ``equal`` says that all values of a row are equal. Then the products read one value per row, and
+    give the same bits.
     """
 
     values: np.ndarray
@@ -155,7 +157,7 @@ class BlockedMatrix:
     shape: tuple[int, int]  # rows and features
     n_stored: int  # stored values: non-zeros, or rows times features
     whole: Block | None = None  # all rows as one block, where they lie in one piece of memory
-    # What has been found out about the rows, for the problems that follow on the same matrix.
+    # What was computed once from the rows, kept for later problems on the same matrix.
     facts: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -195,10 +197,10 @@ class BlockedMatrix:
         executor: Executor,
         some: range | None = None,
     ) -> list[Result]:
-        """A pass over all blocks, or the part of a pass that goes over some of them.
+        """Call a function for every block, or for some of the blocks.
 
-        ``function`` gets the number of a block and the block, which is good until it returns. The
-        results come in the order of the blocks.
+        ``function`` gets the number of a block and the block. It may use the block until it
+        returns. The results come in the order of the blocks.
         """
         which = range(len(self.blocks)) if some is None else some
         return executor.run(lambda i: function(which[i], self.blocks[which[i]]), len(which))
@@ -218,20 +220,23 @@ class BlockedMatrix:
 
 
 class RowsInBlocks(ABC):
-    """Data that know how to come in blocks; ``shape`` are rows and features."""
+    """Data that divide themselves into blocks; ``shape`` is (rows, features)."""
 
     shape: tuple[int, int]
 
     @abstractmethod
     def blocks(self, outputs: int = 1, only: range | None = None) -> BlockedMatrix:
-        """The rows in blocks, for a model with so many scores per row; or some of the blocks."""
+        """The rows in blocks, or only some blocks; ``outputs`` is the model's scores per row."""
 
 
 def _targets(total: int, width: int, block_numbers: int | None) -> np.ndarray:
-    """The numbers after which blocks end, of ``total``; ``width`` is the length of a gradient."""
+    """Divide ``total`` numbers evenly: where each block but the last ends.
+
+    ``width`` is the length of a gradient.
+    """
     size = block_numbers or max(BLOCK_NUMBERS, BLOCK_NUMBERS_PER_WEIGHT * width)
     count = max(1, -(-total // size))
-    count += count > 1 and count % 2  # few blocks are shared evenly by two, or by four, threads
+    count += count > 1 and count % 2  # two threads can share an even number of blocks evenly
     return (np.arange(1, count) * total) // count
 
 
@@ -245,7 +250,7 @@ def csr_bounds(starts: np.ndarray, width: int, block_numbers: int | None = None)
 def dense_bounds(
     shape: tuple[int, int], width: int, block_numbers: int | None = None
 ) -> np.ndarray:
-    """The same for rows of equal length."""
+    """Row numbers at which blocks begin, and the end, for dense rows."""
     rows, features = shape
     inner = -(-_targets(rows * features, width, block_numbers) // max(1, features))
     return np.unique(np.concatenate(([0], inner, [rows]))).astype(np.int64)
@@ -254,7 +259,7 @@ def dense_bounds(
 def compact_indices(
     indices: np.ndarray, features: int, compact: bool, runner: Executor | None
 ) -> np.ndarray:
-    """Indices in 16 bits where they fit and a copy pays, else unsigned in 32 bits."""
+    """Indices in 16 bits if they fit and the copy is worth it, otherwise unsigned in 32 bits."""
     short = features <= 1 << 16
     room = COMPACT_BYTES if features <= MANY_FEATURES else FEW_PASSES_BYTES
     if indices.dtype == np.int32 and not (short and compact and 2 * len(indices) <= room):
@@ -273,7 +278,10 @@ def compact_indices(
 
 
 def equal_in_rows(values: np.ndarray, starts: np.ndarray, runner: Executor | None) -> bool:
-    """Whether all rows have equal values, as indicators have. Others soon show that they do not."""
+    """Whether in each row all values are equal, as in indicator data.
+
+    Other data fail the test within the first rows, so the test costs little.
+    """
     rows = len(starts) - 1
     some = min(rows, ROWS_AT_FIRST)
     tasks = max(1, int(starts[-1] - starts[0]) // SHARED_COPY)
@@ -283,7 +291,7 @@ def equal_in_rows(values: np.ndarray, starts: np.ndarray, runner: Executor | Non
         first, last = (0, some) if k < 0 else (edges[k], edges[k + 1])
         own = values[starts[first] : starts[last]]
         changes = own[1:] != own[:-1]
-        ends = starts[first:last] - starts[first]  # where others may follow
+        ends = starts[first:last] - starts[first]  # a new row begins here, so the value may change
         ends = ends[(ends > 0) & (ends < len(own)) & (np.diff(ends, append=-1) != 0)]
         return np.count_nonzero(changes) == np.count_nonzero(changes[ends - 1])
 
@@ -336,7 +344,7 @@ def _dense_matrix(
 
 
 def _bounds(edges: Sequence[int], of_part: Callable[[int, int], np.ndarray]) -> np.ndarray:
-    """Where blocks begin that do not go across edges, from those of each part."""
+    """Where blocks begin; ``of_part`` divides the rows between two edges into blocks."""
     return np.unique(np.concatenate([a + of_part(a, b) for a, b in itertools.pairwise(edges)]))
 
 
@@ -361,12 +369,13 @@ def as_blocks(
     block_numbers : int, optional
         Stored numbers per block; chosen from the shape of the data if None.
     compact : bool, default=True
-        Copy indices of 32 bits into 16 bits where they fit. That costs as much as a pass over the
-        data and saves up to a third of every further one, when threads share the memory.
+        Copy indices of 32 bits into 16 bits if they fit. The copy costs as much as one pass over
+        the data. When threads share the memory, it makes every pass up to a third faster.
     runner : Executor, optional
         Shares the copying among threads.
     edges : sequence of int, optional
-        Rows from 0 to the end that blocks do not go across; not for ``RowsInBlocks``.
+        Increasing row numbers, from 0 to the number of rows. No block contains rows from both
+        sides of an edge. ``RowsInBlocks`` ignore it.
     """
     if X.shape[1] * outputs > MANY_WEIGHTS:
         check_weights(X.shape[1], outputs)
@@ -381,9 +390,10 @@ def as_blocks(
 def check_sparse(X: Any, name: str = "X") -> None:
     """Refuse a sparse matrix whose indices point outside of it; anything else passes.
 
-    Compiled loops, scipy's own included, follow indices without a look. scipy checks them when it
-    builds a matrix from rows and columns, but not when it is handed the arrays of a layout, nor
-    when they are changed afterwards.
+    Compiled loops, scipy's own included, do not check indices, so a wrong index reads or writes
+    foreign memory. scipy checks indices when it builds a matrix from rows and columns, but not when
+    a caller gives it the arrays of a CSR, CSC or BSR matrix, nor when a caller changes the arrays
+    afterwards.
     """
     layout = getattr(X, "format", None) if getattr(X, "ndim", 0) == 2 else None
     if layout in ("csr", "csc", "bsr"):

@@ -50,25 +50,26 @@ def convert_dataset(
     source : path, '-', binary file, or sequence of these
         One file, or several that follow each other as if they were one. '-' is standard input.
     path : path
-        Of the folder to make, usually with the suffix .cut. It appears when it is complete.
+        Folder to make, usually with the suffix .cut. It appears when it is complete.
     format : {'auto', 'svmlight', 'npz', 'parquet', 'arrow', 'csv'}, default='auto'
-        By default what the suffix says: .npz, .parquet, .arrow or .feather, .csv; anything else is
+        With 'auto' the suffix decides: .npz, .parquet, .arrow or .feather, .csv; anything else is
         svmlight text.
     overwrite : bool, default=False
-        Whether a data set of that name is replaced.
+        Whether to replace a data set of the same name.
     dtype : float64, float32, int16, int8 or uint8, optional
-        Type of the values on disk. By default float64 for text, and for others what they have.
-        Integers are for data that consist of nothing else; see :func:`write_dataset`.
+        Type of the values on disk. By default float64 for text, and the file's own type for others.
+        Integer types are for data that consist of integers; see :func:`write_dataset`.
     n_features : int, optional
-        Columns, for sparse data; by default as many as there are.
+        Number of columns, for sparse data. By default as many as the largest index needs.
     zero_based : bool or 'auto', default='auto'
-        Whether indices of svmlight text are counted from 0. With 'auto' they are if there is an
-        index 0 anywhere, and what was found is logged.
+        Whether indices of svmlight text are counted from 0. With 'auto' they are if an index 0
+        occurs anywhere, and the result is logged.
     qid : bool, 'auto' or str, default='auto'
-        Whether to keep the queries of svmlight text; with 'auto' if there are any. For tables the
-        name of the column that holds them.
+        Whether to keep the queries of svmlight text; with 'auto' they are kept if there are any.
+        For tables, the name of the column with the queries.
     cost : bool, 'auto' or str, default='auto'
-        The same for costs; with 'auto' they are kept if one is not 1.
+        Whether to keep the costs of svmlight text; with 'auto' they are kept if one is not 1. For
+        tables, the name of the column with the costs.
     sort : bool, default=False
         Accept rows of svmlight text whose indices do not increase, and sort them.
     unseen : {'error', 'ignore'}, default='error'
@@ -90,7 +91,7 @@ def convert_dataset(
     Raises
     ------
     ValueError
-        If there is a mistake in a file. Nothing is left of the folder then, and an old one stays.
+        If there is a mistake in a file. Then no new folder is left, and an old one stays.
 
     Notes
     -----
@@ -132,7 +133,7 @@ def convert_dataset(
 
 
 def _column(name: str, value: Any) -> str | None:
-    """The name of a column, if it is one and not a choice of the same parameter."""
+    """The column's name if the value is one; None for True, False and 'auto'."""
     if not isinstance(value, str):
         check_flag_or_auto(name, value)
         return None
@@ -176,10 +177,11 @@ def _archive_rows(files: list[Any]) -> Iterator[Rows]:
 
 
 def _write_text(writer: DatasetWriter, files: list[Any], options: Options) -> None:
-    """Write svmlight text, and find out what its indices are counted from if that is not said."""
+    """Write svmlight text. With zero_based='auto', decide at the end where indices start."""
     reading, wide = options, options.n_features
     if options.first is None:
-        # What is counted from 1 has an empty column 0, if it is read as counted from 0.
+        # Read all indices as counted from 0. If they are counted from 1, column 0 stays empty, and
+        # is removed at the end.
         reading = replace(
             options,
             zero_based=True,
@@ -200,4 +202,4 @@ def _write_text(writer: DatasetWriter, files: list[Any], options: Options) -> No
             f"{name}: indices are counted from 0 and the largest is {writer.highest_index}, "
             f"beyond {most} features; raise n_features or max_features"
         )
-    writer.features = wide or writer.highest_index + 1  # chunks were wider than they had to be
+    writer.features = wide or writer.highest_index + 1  # chunks were read with a column 0 in front

@@ -1,14 +1,14 @@
-"""Files and folders that cannot be lost, and files that may be compressed.
+"""Write files and folders without the risk of losing old ones; read files that may be compressed.
 
-What is written appears under its name when it is complete, or not at all. A folder is built under a
-temporary name beside the one it shall have, written through to the disk and then renamed. A process
-that is killed meanwhile leaves the temporary folder behind; the next one that writes to the same
-name removes it. Whether its owner still lives is told by a lock that the system releases with the
-process.
+A file or folder appears under its name when it is complete, or not at all. A folder is built under
+a temporary name beside its final one, written through to the disk and then renamed. A process that
+is killed in the middle leaves its temporary folder behind. The next process that writes to the same
+name removes this folder, unless its owner still runs: the owner holds a lock, which the system
+releases when the process ends.
 
-What is read may be a path, ``-`` for standard input or a binary file; names that end in .gz, .bz2
-or .xz are decompressed, and a content that does not fit its name is an error that says what it
-looks like.
+A source may be a path, ``-`` for standard input or a binary file. Files whose names end in .gz,
+.bz2 or .xz are decompressed. If the content of a file does not fit its name, an error says what
+the content looks like.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any, BinaryIO, cast
 
 try:
     import fcntl
-except ImportError:  # Windows: what was left behind stays
+except ImportError:  # Windows has no such locks, so folders of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
 _LOCK = "lock"
@@ -42,12 +42,12 @@ _LOCK = "lock"
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A binary file whose content takes the place of that of ``path`` once it is complete.
+    """A new binary file that replaces the file ``path`` when the block is done.
 
-    Whoever looks sees the old file or the new one, never a part; if the block fails, the old one
-    stays and nothing else is left behind. A link stays a link: the file it leads to is replaced.
-    Mode and owner of an old file are kept. What is no regular file (a pipe, a device, an open
-    descriptor such as ``/dev/stdout``) cannot be replaced, so it is written to directly.
+    Other processes see the old file or the new one, never a part of a file. If the block fails, the
+    old file stays and nothing else is left behind. A link stays a link: the file it leads to is
+    replaced. The new file has the mode and owner of the old one. A pipe, a device or an open
+    descriptor such as ``/dev/stdout`` cannot be replaced, so the block writes to it directly.
     """
     if is_special(path):
         with _written_directly(path) as file:
@@ -63,7 +63,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def is_special(path: Path) -> bool:
-    """Whether this is something else than a regular file or a folder, or the name of a new one."""
+    """Whether there is something at ``path`` that is neither a regular file nor a folder."""
     if descriptor_of(path) is not None:
         return True
     try:
@@ -74,7 +74,7 @@ def is_special(path: Path) -> bool:
 
 
 def descriptor_of(path: Path) -> int | None:
-    """The open descriptor of this process that a path is a name of, as ``/dev/stdout`` is of 1."""
+    """The open descriptor of this process that a path names: 1 for ``/dev/stdout``."""
     for _ in range(40):  # links in a row, at most
         folder = os.path.realpath(path.parent)
         if folder in ("/dev/fd", f"/proc/{os.getpid()}/fd") and path.name.isdigit():
@@ -91,13 +91,14 @@ def _written_directly(path: Path) -> Iterator[BinaryIO]:
     descriptor = descriptor_of(path)
     if descriptor == 1 and sys.stdout is not None:
         sys.stdout.flush()
-    # A copy of a descriptor goes on where it is; opened anew, it would begin at the front.
+    # A copy of a descriptor writes where the descriptor stands. Opening the path anew would write
+    # at the beginning of the file.
     with open(path if descriptor is None else os.dup(descriptor), "wb") as file:
         yield file
 
 
 def check_writable(path: Path) -> None:
-    """Raise the OSError that writing to ``path`` would, without touching what is there."""
+    """Raise the OSError that writing to ``path`` would raise, without changing the file."""
     if not is_special(path):
         with temporary(Path(os.path.realpath(path))):
             return
@@ -107,24 +108,27 @@ def check_writable(path: Path) -> None:
 
 @contextmanager
 def temporary(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """A new file beside ``path``, with its mode and owner, removed at the end if still there."""
-    # The name is short, so that it fits wherever the path itself does.
+    """A new file beside ``path``, with the mode and owner of ``path`` if that exists.
+
+    The file is removed at the end, unless the block has renamed it.
+    """
+    # Part of the name only: the whole name and the suffix might be longer than a name may be.
     name = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.tmp")
     old = os.stat(path) if path.exists() else None
     mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
-    # Not mkstemp: a new file gets the usual permissions.
+    # mkstemp would make a file that only its owner can read.
     with open(name, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         try:
             if old is not None:
                 if hasattr(os, "chown"):
-                    with suppress(PermissionError):  # not ours to give away
+                    with suppress(PermissionError):  # only root may give a file to another owner
                         os.chown(name, old.st_uid, old.st_gid)
                 os.chmod(name, mode)
             yield name, file
         finally:
             try:
                 file.close()  # Windows deletes closed files only
-            finally:  # closing writes what is left, for which a full disk has no room
+            finally:  # close writes the rest of the buffer, so it fails if the disk is full
                 name.unlink(missing_ok=True)
 
 
@@ -132,8 +136,8 @@ def temporary(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
 def output(target: Any) -> Iterator[BinaryIO]:
     """A binary file to write to: a path, compressed by its suffix, ``-`` or an open file.
 
-    A path is replaced once everything is written, see :func:`replacing`. Compressed files hold
-    neither a name nor a time: the same content gives the same bytes.
+    The file of a path is replaced when everything is written, see :func:`replacing`. Compressed
+    files hold neither a name nor a time, so the same content gives the same bytes.
     """
     if not isinstance(target, str | os.PathLike):
         if not hasattr(target, "write"):
@@ -162,7 +166,7 @@ def output(target: Any) -> Iterator[BinaryIO]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors of the system that name no file, such as that of a full disk, name this one."""
+    """Give this file's name to system errors that name no file, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -175,10 +179,10 @@ def naming(path: Path) -> Iterator[None]:
 def replacing_folder(
     path: Path, *, overwrite: bool, is_ours: Callable[[Path], bool]
 ) -> Iterator[Path]:
-    """A new, empty folder that takes the place of ``path`` once the block is done.
+    """A new, empty folder that replaces ``path`` when the block is done.
 
-    ``overwrite`` says whether something may be there already, ``is_ours`` whether a folder is one
-    that may be replaced.
+    Without ``overwrite`` it is an error if ``path`` exists. ``is_ours`` tells whether an old folder
+    may be replaced.
     """
     _check_free(path, overwrite, is_ours)
     prefix = f".{path.name[:40]}."
@@ -195,7 +199,7 @@ def replacing_folder(
                 _move(building, path, path.with_name(f"{prefix}{token}.old.tmp"))
                 (path / _LOCK).unlink(missing_ok=True)
                 sync_folder(path.parent)
-    except OSError as error:  # nobody knows the folder by that name
+    except OSError as error:  # name the path that the user knows, not the temporary folder
         if error.errno is None or not str(error.filename).startswith(str(building)):
             raise
         raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from None
@@ -232,13 +236,13 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
         return
     with open(folder / f"{_LOCK}.new", "wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # before anybody can find it
+        fcntl.flock(file, fcntl.LOCK_EX)  # before another process can see a lock without an owner
         os.rename(folder / f"{_LOCK}.new", folder / _LOCK)
         yield
 
 
 def _sweep(parent: Path, prefix: str) -> None:
-    """Remove what processes that are no more have left behind."""
+    """Remove temporary folders whose processes have ended."""
     if fcntl is None:
         return
     for folder in parent.glob(f"{glob.escape(prefix)}*.tmp"):
@@ -267,7 +271,7 @@ _SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 _KINDS = {kind: suffix for suffix, kind in _SUFFIXES.items()}
 _OPEN: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 
-# How files begin that are something else.
+# The first bytes of other kinds of files.
 _SIGNATURES = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bzip2",
@@ -284,11 +288,11 @@ _SIGNATURES = {
 
 
 def _kind(head: bytes) -> str | None:
-    """What a file that begins so probably is, if it is not plain text."""
+    """The probable kind of a file that begins with ``head``; None for plain text."""
     for signature, kind in _SIGNATURES.items():
         if head.startswith(signature):
             return kind
-    # Every other byte of ASCII in UTF-16 is zero.
+    # UTF-16 without a byte order mark: every other byte of ASCII text is zero.
     odd, even = any(head[1:64:2]), any(head[:64:2])
     if len(head) >= 4 and odd != even:
         return "UTF-16"
@@ -297,7 +301,7 @@ def _kind(head: bytes) -> str | None:
 
 
 def check_is_text(name: str, head: bytes) -> None:
-    """Refuse content that is known to be something else than text, saying what."""
+    """Refuse content that is not plain text; the message says what it is and what to do."""
     kind = _kind(head)
     if kind is None:
         return
@@ -318,11 +322,11 @@ class Input:
 
     file: BinaryIO
     name: str
-    size: int | None  # bytes of content, where that is known beforehand
+    size: int | None  # bytes of content, if that is known before reading
     compressed: int | None = None  # bytes before decompression, if it is a compressed file
 
     def read_into(self, buffer: memoryview) -> int:
-        """Fill the buffer as far as there is content; how many bytes that were."""
+        """Fill the buffer, or less at the end of the content; returns the number of bytes."""
         filled = 0
         while filled < len(buffer):
             count = self._read_some(buffer[filled:])
@@ -342,12 +346,13 @@ class Input:
         try:
             if hasattr(self.file, "readinto"):
                 count = self.file.readinto(buffer)
-                if count is None:  # not the end: there is just nothing yet
+                if count is None:  # no bytes yet, which is not the end of the file
                     raise ValueError(f"{self.name} is in non-blocking mode; it cannot be read so")
                 return count
             data = self.file.read(len(buffer))
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # of the system
+            # An OSError without errno comes from gzip or bz2, not from the system.
+            if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise ValueError(f"{self.name}: the compressed data are damaged: {error}") from None
         if isinstance(data, str):
@@ -373,7 +378,7 @@ def opened(source: Any) -> Iterator[Input]:
         kind = _SUFFIXES.get(path.suffix.lower())
         size = os.fstat(raw.fileno()).st_size
         if kind is None:
-            # Whatever read() needs goes past this buffer: our own is larger.
+            # Reads into our buffer, which is larger than this file's, bypass this file's buffer.
             yield Input(cast(BinaryIO, raw), str(path), size or None)
             return
         head = raw.peek(6)[:6]

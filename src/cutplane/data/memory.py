@@ -1,4 +1,4 @@
-"""How much memory data may take: what the machine has free, and what a container may use."""
+"""How much memory data may take: the free memory of the machine, or less in a container."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 _GROUPS = Path("/sys/fs/cgroup")
 _UNLIMITED = 1 << 60
-_VECTORS = 4  # of the weights, that any fit has: w, the best w, the trial, the gradient
-_SHARE = 0.5  # of what is available: the page cache serves others, too
+_VECTORS = 4  # as long as the weights, in every fit: w, the best w, the trial, the gradient
+_SHARE = 0.5  # of the available memory: other programs use the page cache, too
 
 
 def available_memory() -> int:
-    """Bytes that this process could still take without anybody suffering."""
+    """Bytes that this process can still take without swapping or exceeding a container's limit."""
     return min(_machine(), _container())
 
 
@@ -22,7 +22,7 @@ def data_budget() -> int:
 
 
 def check_weights(features: int, outputs: int) -> None:
-    """Refuse a model whose vectors of weights cannot be had: a wrong index makes for such."""
+    """Refuse a model whose weights do not fit into memory; the cause is often a wrong index."""
     need = _VECTORS * 8 * features * outputs
     if need > (there := available_memory()):
         raise ValueError(
@@ -47,7 +47,7 @@ def _machine() -> int:
 
 
 def _container() -> int:
-    """What the limit of the control group, or of one above it, leaves."""
+    """The least memory that this process's control group, or one above it, has left."""
     left = _UNLIMITED
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
@@ -74,7 +74,7 @@ def _left_in(folder: Path, limit: str, usage: str) -> int:
     try:
         most = int((folder / limit).read_text())
         used = int((folder / usage).read_text())
-        # Pages of files can be given back.
+        # The system can free pages of files at any time, so they count as free.
         for line in (folder / "memory.stat").read_text().splitlines():
             name, number = line.split()
             if name in ("inactive_file", "active_file"):

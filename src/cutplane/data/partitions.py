@@ -1,10 +1,10 @@
-"""Rows on several machines: how each comes to its blocks.
+"""Rows on several machines: how each worker gets its blocks.
 
-A worker gets some blocks of a data set on disk (``FolderShare``), blocks that travel themselves
-(``MemoryShare``), or partitions: rows that come in pieces of their own, from a Dask collection or
-from files (``RowFiles``), which a worker checks, counts and cuts into blocks. Blocks end where
-partitions end, so that the blocks, and with them the bits of a fit, depend on the partitions and
-not on who holds them.
+There are three ways. The worker opens some blocks of a data set on disk (``FolderShare``). Or the
+client sends the blocks themselves (``MemoryShare``). Or the rows come in partitions, from a Dask
+collection or from files (``RowFiles``); the worker checks the partitions, counts their rows and
+cuts them into blocks (``PartitionShare``). No block holds rows of two partitions. So the blocks,
+and the bits of a fit, depend on the partitions and not on which worker holds which partition.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .rows import Rows, first_not_finite, joined_column
 from .sums import part_edges
 from .tables import TABLE_SUFFIXES, Columns, table_chunks
 
-# -- blocks of what is here or on disk ---------------------------------------------
+# -- blocks of data in memory or on disk ------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class FolderShare:
     """Some blocks of a data set on disk, by the path of its folder."""
 
     path: str
-    digest: bytes  # of the data set that is meant
+    digest: bytes  # of the client's data set, which the worker compares with its own
     n_features: int
     memory_limit: int | None  # bytes that may stay in memory
     outputs: int  # scores per row of the model
-    first: int  # block
+    first: int  # blocks first to last − 1
     last: int
 
     def within(self, limit: int) -> FolderShare:
-        """With at most so many bytes in memory, unless a number was given."""
+        """The same share with this limit on the bytes in memory, unless the user gave a limit."""
         if self.memory_limit is not None:
             return self
         return dataclasses.replace(self, memory_limit=limit)
@@ -64,7 +64,7 @@ class FolderShare:
 
 @dataclass(frozen=True)
 class MemoryShare:
-    """Some blocks, which travel themselves."""
+    """Some blocks, which are sent to the worker."""
 
     blocks: Sequence[Block]
     features: int
@@ -76,7 +76,7 @@ class MemoryShare:
 
 
 def _fixed(block: Block) -> Block:
-    """A block of read-only arrays, as blocks are where they were made."""
+    """The block with read-only arrays: pickling has made them writeable."""
     arrays: dict[str, Any] = {
         field.name: read_only(value)
         for field in dataclasses.fields(block)
@@ -86,7 +86,7 @@ def _fixed(block: Block) -> Block:
 
 
 def travelling(block: Block) -> Block:
-    """A block without what is not its own."""
+    """The block without rows of other blocks: column-major blocks are views of one array."""
     if isinstance(block, ColumnMajorBlock):
         rows = slice(block.first, block.first + block.rows)
         return ColumnMajorBlock(np.ascontiguousarray(block.xt[:, rows]), 0, block.rows)
@@ -103,10 +103,10 @@ def _matrix_of(blocks: Sequence[Block], features: int, n_stored: int) -> Blocked
 
 @dataclass(frozen=True)
 class RowFiles:
-    """Training data in several files, for fits on a cluster: each is read by a worker.
+    """Training data in several files, for fits on a cluster: workers read the files.
 
-    Takes the place of X in ``fit``; labels, and if there are any queries and costs, come from the
-    files.
+    Pass it to ``fit`` in place of X. Labels come from the files, and so do queries and costs if
+    there are any.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class RowFiles:
 
 
 def widen(X: Any, features: int) -> Any:
-    """Sparse rows with so many columns."""
+    """Sparse rows with ``features`` columns; dense rows as they are."""
     if not scipy.sparse.issparse(X) or X.shape[1] == features:
         return X
     return scipy.sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], features))
@@ -189,16 +189,16 @@ def widen(X: Any, features: int) -> Any:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a partition."""
+    """Counts of a partition, which its worker reports to the client."""
 
     rows: int
     features: int
     n_stored: int  # stored values
-    names: tuple[str, ...] | None  # of its columns
+    names: tuple[str, ...] | None  # of the columns
 
 
 def clean(number: int, piece: Any) -> Any:
-    """A partition as an array or CSR matrix of finite float32 or float64; refuses what is not."""
+    """A partition as an array or CSR matrix of float32 or float64; refuses numbers not finite."""
     where = f"partition {number} of X"
     if hasattr(piece, "to_numpy"):
         piece = piece.to_numpy()
@@ -241,7 +241,7 @@ def digest(X: Any) -> bytes:
 
 
 def check_alike(found: Sequence[Facts], *, widths: bool = True) -> None:
-    """Refuse partitions that do not fit together; ``widths`` if they must have as many columns."""
+    """Refuse partitions whose columns differ; with ``widths`` their number must agree, too."""
     if not sum(facts.rows for facts in found):
         raise ValueError("X has no rows: all its partitions are empty")
     first = next(k for k, facts in enumerate(found) if facts.rows)
@@ -261,7 +261,7 @@ def all_parts(bounds: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, lis
     Parameters
     ----------
     bounds : sequence of ndarray
-        Of the blocks of each partition.
+        For each partition, the rows at which its blocks begin, and the end.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def all_parts(bounds: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, lis
 
 @dataclass(frozen=True)
 class PartitionShare:
-    """Some partitions, which are there."""
+    """Some partitions that this worker holds."""
 
     pieces: Sequence[Any]  # arrays or CSR matrices
     features: int

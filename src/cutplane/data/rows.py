@@ -1,4 +1,4 @@
-"""Rows of data: features with labels, queries and weights, and what every reader may hold."""
+"""Rows of data: features with labels, queries and weights, and the limits of their numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse
 
 MOST_FEATURES = 2**31 - 1  # indices are kept in 32 bits
 
-# The largest absolute value that rounds to a finite number of that type.
+# For each type, the largest float64 that rounds to a finite number of the type.
 LARGEST_VALUE: dict[np.dtype, float] = {
     np.dtype(np.float64): float(np.finfo(np.float64).max),
     np.dtype(np.float32): float(np.nextafter(2.0**128 - 2.0**103, 0.0)),
@@ -20,7 +20,7 @@ LARGEST_VALUE: dict[np.dtype, float] = {
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Consecutive rows with what belongs to each of them; None for what is not there.
+    """Consecutive rows: features and, for each row, label, weight and query; None if not given.
 
     Unpacks as ``X, y, qid, weight``.
 
@@ -30,7 +30,7 @@ class Rows:
     y : ndarray or None
         Labels.
     weight : ndarray or None
-        Factors on C, which files call cost.
+        Factors on C. Files call them cost.
     qid : ndarray or None
         Queries.
     names : tuple of str or None
@@ -54,7 +54,7 @@ class Rows:
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a frame, if all are text."""
+    """Names of the columns of a frame, if all names are text."""
     names = tuple(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
 

@@ -1,13 +1,14 @@
-"""Sums over blocks, gradients above all, in an order that the blocks alone fix.
+"""Sums of one array per block, mostly of gradients, in an order that depends on the blocks alone.
 
-Parts are runs of consecutive blocks. Sums over the blocks of a part are added in the order of the
-blocks, and those of parts along a binary tree that halves the range,
+A part is a run of consecutive blocks. The arrays of a part are added in the order of the blocks.
+The sums of the parts are added along a binary tree that halves the range of parts,
 
     sum(a, b) = sum(a, m) + sum(m, b),   m = ⌊(a + b)/2⌋   over the parts a to b.
 
-Whoever holds some consecutive parts can form the sums of the largest subtrees within them, one or
-a few arrays for any number of blocks, and whoever gets these from everybody ends with the same
-bits as one who holds all parts. Parts depend on the blocks and the rows alone.
+A worker that holds some consecutive parts forms the sums of the largest subtrees within them: one
+or a few arrays, however many blocks it has. The client adds the sums of all workers along the rest
+of the tree, and gets the same bits as a machine that holds all parts. Parts depend only on the
+number of blocks and of rows.
 """
 
 from __future__ import annotations
@@ -26,20 +27,23 @@ if TYPE_CHECKING:
     from ..exec import Executor
     from .blocks import Block, BlockedMatrix
 
-# Parts are the smallest share of a machine, and no pass over scores goes across their ends: so
-# many keep threads and machines busy, and more come only with rows that are worth it.
+# A machine gets whole parts, and each task of a pass over scores stays within one part. 32 parts
+# keep threads and machines busy. More parts only pay if each has many rows.
 PARTS = 32
 ROWS_PER_PART = 1 << 18
-# How far from the best place a share may end, as part of a share, if it then sends fewer sums; two
-# parts, which is what halves of odd numbers may be off by, may be twice as much.
+# A worker's share of the parts may end this fraction of a share away from its best end, if the
+# worker then sends fewer sums. An end that is two parts away may be at twice this distance, because
+# a subtree of an odd number of parts does not halve evenly.
 ROOM = 1.0 / 32
-# Partial gradients that are held at a time: many enough for the threads, in so many numbers.
+# Partial gradients in memory at a time: as many as fit in so many numbers, but at least eight, so
+# that all threads have work.
 PARTIAL_NUMBERS = 1 << 22
 LEAST_PARTIALS = 8
-# Columns of them that are worth a task to add up.
+# Columns of the partial gradients that one task adds up.
 SUM_COLUMNS = 1 << 14
-# Numbers between two of them: threads that write to the same line of the cache, or to neighbouring
-# ones, wait for one another: on covtype Xᵀ·c takes two threads a tenth more time then.
+# Unused numbers between two partial gradients. Threads that write to the same cache line, or to
+# neighbouring ones, wait for one another. On covtype, Xᵀ·c with two threads takes a tenth longer
+# without the distance.
 APART = 16
 
 Node = tuple[int, int]
@@ -53,10 +57,14 @@ def part_edges(blocks: int, rows: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SumPlan:
-    """How the sums over a run of parts are formed, on a stack of arrays."""
+    """How to add the arrays of the blocks in a run of parts, with a stack of arrays.
+
+    For each block in turn: put its array on the stack if the block ``begins`` a part, otherwise add
+    it to the topmost array; then add the two topmost arrays as often as ``merges`` says.
+    """
 
     edges: np.ndarray  # blocks at which parts begin, and the end, of all parts
-    first: int  # part of the run
+    first: int  # the run is the parts first to last − 1
     last: int
 
     @property
@@ -71,14 +79,14 @@ class SumPlan:
 
     @cached_property
     def begins(self) -> np.ndarray:
-        """By block of the run: whether it is the first of its part."""
+        """For each block of the run, whether it is the first of its part."""
         begins = np.zeros(len(self.blocks), dtype=bool)
         begins[self.edges[self.first : self.last] - self.edges[self.first]] = True
         return begins
 
     @cached_property
     def merges(self) -> np.ndarray:
-        """By block of the run: how often the two topmost sums are added up after it."""
+        """For each block of the run, how often the two topmost sums are added after it."""
         merges = np.zeros(len(self.blocks), dtype=np.int64)
         for a, b in self.nodes:
             self._count_merges(a, b, merges)
@@ -93,7 +101,7 @@ class SumPlan:
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """The largest subtrees within the run: what is on the stack in the end."""
+        """The largest subtrees within the run. Their sums are on the stack at the end."""
         return self._nodes(0, self.parts)
 
     def _nodes(self, a: int, b: int) -> list[Node]:
@@ -106,15 +114,15 @@ class SumPlan:
 
     @cached_property
     def depth(self) -> int:
-        """Arrays on the stack at most."""
+        """The largest number of arrays on the stack."""
         heights = np.cumsum(self.begins.astype(np.int64) - self.merges)
         return int(np.max(heights + self.merges))
 
 
 def add_nodes(nodes: Mapping[Node, Any], last: int, first: int = 0) -> Any:
-    """The sum over all parts, from those of subtrees, which stay as they are.
+    """The sum over the parts ``first`` to ``last``, a node of the tree, from sums of its subtrees.
 
-    Or over the parts first to last, if these are a node of the tree.
+    The given sums are not changed.
     """
 
     return _total(nodes, first, last)[0]
@@ -138,19 +146,19 @@ def _total(nodes: Mapping[Node, Any], a: int, b: int) -> tuple[Any, bool]:
 
 @dataclass(frozen=True)
 class ChunkSums:
-    """How sums over chunks of rows are added up: those of a part in their order, then the tree."""
+    """How to add sums over chunks of rows: within each part in order, then along the tree."""
 
-    counts: Sequence[int]  # chunks of each part, of a run of parts
-    first: int  # part of the run
+    counts: Sequence[int]  # number of chunks of each part in a run of parts
+    first: int  # number of the run's first part
     nodes: Sequence[Node]  # the largest subtrees within the run
 
     @classmethod
     def whole(cls, counts: Sequence[int]) -> ChunkSums:
-        """For one who holds all parts."""
+        """For a machine that holds all parts."""
         return cls(counts, 0, [(0, len(counts))])
 
     def add(self, sums: Sequence[Any]) -> list[Any]:
-        """The sums of the nodes, from those of the chunks, which may be overwritten."""
+        """The sums of the nodes, from the sums of the chunks. The latter may be overwritten."""
         leaves, at = {}, 0
         for part, count in enumerate(self.counts, self.first):
             total = sums[at]
@@ -162,11 +170,12 @@ class ChunkSums:
 
 
 def share_parts(sizes: Sequence[float], powers: Sequence[float]) -> list[tuple[int, int]]:
-    """Consecutive parts for each of several holders, in proportion to their powers.
+    """Divide parts among several workers, in proportion to their powers.
 
-    Nobody gets an empty run: with fewer parts than holders the last ones get nothing at all and
-    are left out. Of ends that are about as good the one highest in the tree is taken, because
-    holders then send fewer sums: with 2ᵏ equal holders one each, mostly.
+    Each worker gets consecutive parts. With fewer parts than workers, the last workers get none and
+    are left out of the result. Of several ends that are about as good, the function takes the one
+    highest in the tree, because workers then send fewer sums: with 2ᵏ equal workers mostly one
+    each.
     """
     parts, count = len(sizes), min(len(sizes), len(powers))
     before = np.concatenate([[0.0], np.cumsum(sizes)])
@@ -185,7 +194,7 @@ def share_parts(sizes: Sequence[float], powers: Sequence[float]) -> list[tuple[i
 
 
 def _split_depths(parts: int) -> list[int]:
-    """By number of a part: how deep in the tree a range is halved in front of it."""
+    """For each part, how deep in the tree the cut in front of it is."""
     depths = [0] * (parts + 1)
     ranges = [(0, parts, 1)]
     while ranges:
@@ -201,17 +210,17 @@ def _split_depths(parts: int) -> list[int]:
 
 
 def room_for(shape: tuple[int, ...]) -> int:
-    """How many arrays of a shape are held at a time."""
+    """How many arrays of a shape are in memory at a time."""
     return max(LEAST_PARTIALS, PARTIAL_NUMBERS // max(1, int(np.prod(shape))))
 
 
 class BlockSum:
     """Sums of one array per block.
 
-    However many partial sums are held at a time, the order of additions is that of the plan: the
-    bits depend neither on that number nor on the threads. A plan is given if the matrix has some
-    of the blocks of a larger one only. ``kept`` says whether there is room for the arrays of all
-    blocks, which then stay from pass to pass.
+    The plan fixes the order of the additions, so the bits depend neither on the number of arrays in
+    memory nor on the number of threads. Give a plan if the matrix has only some of the blocks of a
+    larger one. ``kept`` says whether there is room for the arrays of all blocks; then they stay in
+    memory from pass to pass.
     """
 
     def __init__(
@@ -219,7 +228,7 @@ class BlockSum:
     ) -> None:
         self._matrix = matrix
         self._shape = shape
-        if plan is None:  # for one who holds all parts
+        if plan is None:  # the matrix has all parts
             edges = part_edges(len(matrix.blocks), len(matrix))
             plan = SumPlan(edges, 0, len(edges) - 1)
         self.plan = plan
@@ -233,9 +242,9 @@ class BlockSum:
     ) -> np.ndarray:
         """One pass: a sum for each node of the plan, a single one if the matrix has all blocks.
 
-        ``partial`` gets the number of a block, the block, and the array for it: what it left there
-        in the last pass if arrays are ``kept``, anything otherwise. The sums are good until the
-        next pass.
+        ``partial`` gets the number of a block, the block, and an array to fill. If arrays are
+        ``kept``, this array holds what ``partial`` wrote into it in the last pass, otherwise
+        arbitrary numbers. The next pass overwrites the sums.
         """
         matrix = self._matrix
         count = len(matrix.blocks)
@@ -269,12 +278,12 @@ class BlockSum:
     def _add_up(
         self, partials: np.ndarray, group: range, top: int, stack: np.ndarray, executor: Executor
     ) -> int:
-        """Add the arrays of some blocks to the sums on the stack; returns the number of these."""
+        """Add the arrays of some blocks to the sums on the stack; returns the new stack height."""
         sums = stack.reshape(len(stack), -1)
         blocks = slice(group.start, group.stop)
         begins, merges = self.plan.begins[blocks], self.plan.merges[blocks]
         width = sums.shape[1]
-        if len(partials) == 1 and begins[0] and not merges[0]:  # a block that is a sum by itself
+        if len(partials) == 1 and begins[0] and not merges[0]:  # nothing to add, only to store
             sums[top] = partials[0, :width]
             return top + 1
 

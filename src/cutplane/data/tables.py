@@ -30,7 +30,7 @@ _BUFFER = 1 << 16  # bytes per column that are read at a time
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table hold what."""
+    """The names of the columns that hold labels, features, queries and costs."""
 
     label: str | None
     features: Sequence[str] | None
@@ -38,7 +38,7 @@ class Columns:
     cost: str | None
 
     def named(self) -> list[str]:
-        """The columns that are named."""
+        """All names that are given."""
         return [name for name in (self.label, self.qid, self.cost, *(self.features or ())) if name]
 
 
@@ -58,7 +58,7 @@ def _opened(files: list[Any], kind: str) -> tuple[list[str], Any]:
         ) from None
     paths = [str(Path(file)) for file in files]
     for path in paths:
-        with open(path, "rb"):  # a missing file is an error of its own
+        with open(path, "rb"):  # a missing file raises FileNotFoundError, not pyarrow's error
             pass
     try:
         return paths, pyarrow.dataset.dataset(paths, format=kind)
@@ -67,7 +67,7 @@ def _opened(files: list[Any], kind: str) -> tuple[list[str], Any]:
 
 
 def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[Rows]:
-    """Chunks of one table in one or more files of the same columns."""
+    """Chunks of a table that consists of one or more files with the same columns."""
     paths, table = _opened(files, kind)
     import pyarrow
 
@@ -92,14 +92,14 @@ def table_chunks(files: list[Any], kind: str, columns: Columns) -> Iterator[Rows
 
 
 def _batches(table: Any, paths: list[str], kind: str, names: list[str]) -> Iterator[Any]:
-    """Some columns of all files, of which a few batches are in memory, however large they are."""
+    """Some columns of all files in batches. Only a few batches are in memory at a time."""
     rows = max(_FEW_ROWS, min(_ROWS, _VALUES // len(names)))
     if kind != "parquet":
         yield from table.to_batches(
             columns=names, batch_size=rows, batch_readahead=1, fragment_readahead=1
         )
         return
-    # The scanner of a table holds whole groups of rows, of which a file may have but one.
+    # to_batches would hold whole row groups in memory, and a Parquet file may be one row group.
     from pyarrow.parquet import ParquetFile
 
     for path in paths:
@@ -111,7 +111,7 @@ def _batches(table: Any, paths: list[str], kind: str, names: list[str]) -> Itera
 
 
 def _chosen(names: list[str], columns: Columns, path: str) -> Columns:
-    """The columns with those that are meant by default."""
+    """The columns, with all other columns as features if none are named; checks the names."""
     others = (columns.label, columns.qid, columns.cost)
     features = columns.features or [name for name in names if name not in others]
     chosen = replace(columns, features=features)
@@ -180,7 +180,7 @@ def file_name(file: Any) -> str:
 
 
 def read_archive(file: Any) -> Rows:
-    """What a NumPy archive holds."""
+    """The rows in a NumPy archive."""
     name = file_name(file)
     with ExitStack() as stack:
         if isinstance(file, str | os.PathLike):
@@ -190,7 +190,7 @@ def read_archive(file: Any) -> Rows:
         except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            begin = "allow_pickle" in str(error)  # numpy takes anything else for a pickle
+            begin = "allow_pickle" in str(error)  # numpy takes any unknown file for a pickle
             cause = "it begins like none; numpy.savez writes them" if begin else error
             raise ValueError(f"{name} is not a NumPy archive: {cause}") from None
         if not isinstance(archive, np.lib.npyio.NpzFile):
@@ -201,7 +201,7 @@ def read_archive(file: Any) -> Rows:
             columns = {key: archive.get(key) for key in ("y", "qid", "cost")}
         except ValueError:
             raise
-        except Exception as error:  # zipfile and zlib have many ways to say so
+        except Exception as error:  # zipfile and zlib raise many kinds of errors for damaged files
             raise ValueError(f"{name} is damaged: {error}") from None
     for key, column in columns.items():
         if column is not None and len(column) != X.shape[0]:

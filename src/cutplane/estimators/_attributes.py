@@ -1,7 +1,7 @@
-"""Whether the fitted attributes of a loaded model fit together.
+"""Check that the fitted attributes of a loaded model fit together.
 
-Files may hold anything, and compiled code relies on shapes and types: an estimator's
-``_check_attributes`` calls these, and they raise a ValueError that names the attribute.
+A file may hold anything, and compiled code relies on shapes and types. So an estimator's
+``_check_attributes`` calls these functions, which raise a ValueError that names the attribute.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .._checks import check_integer
 
 
 def check_stored(model: Any, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> None:
-    """An attribute must be an array of this shape and type."""
+    """Check that an attribute is an array of this shape and type."""
     array = getattr(model, name, None)
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
         found = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else "none"
@@ -23,7 +23,7 @@ def check_stored(model: Any, name: str, shape: tuple[int, ...], dtype: Any = np.
 
 
 def check_stored_coef(model: Any, name: str, shape: tuple[int, int]) -> None:
-    """Coefficients may also be a sparse matrix, whose parts were checked when it was read."""
+    """As ``check_stored``, but the array may be a sparse matrix, which was checked when read."""
     matrix: Any = getattr(model, name, None)
     if not (model._sparse_coef and scipy.sparse.issparse(matrix)):
         check_stored(model, name, shape)
@@ -47,13 +47,13 @@ def stored_classes(model: Any, most: int | None = None) -> int:
 
 
 def check_linear(model: Any, outputs: int) -> None:
-    """``coef_`` and ``intercept_`` of a linear model."""
+    """Check ``coef_`` and ``intercept_`` of a linear model."""
     check_stored_coef(model, "coef_", (outputs, stored_features(model)))
     check_stored(model, "intercept_", (outputs,))
 
 
 def check_basis(model: Any, per_row: int, features: int | None = None) -> None:
-    """Basis rows of a kernel, and their coefficients: so many per row."""
+    """Check the basis rows of a kernel and their coefficients, of which each row has several."""
     features = stored_features(model) if features is None else features
     support = getattr(model, "support_", None)
     if not isinstance(support, np.ndarray) or support.ndim != 1 or support.dtype != np.int32:
@@ -77,6 +77,6 @@ def check_basis(model: Any, per_row: int, features: int | None = None) -> None:
 
 
 def check_kernel_model(model: Any, per_row: int, outputs: int) -> None:
-    """Basis rows, coefficients and ``intercept_`` of a kernel machine."""
+    """Check basis rows, coefficients and ``intercept_`` of a kernel machine."""
     check_basis(model, per_row)
     check_stored(model, "intercept_", (outputs,))

@@ -1,4 +1,4 @@
-"""What estimators share: the last steps of a fit; and linear models: their shape and scores."""
+"""Base classes of the estimators: last steps of a fit; shape and scores of linear models."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ from .checkpoint import Checkpoint, check_checkpoint
 if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix
 
-# Outputs whose sparse coefficients are made dense at a time, for scores: enough to share the work
-# of reading a row, and few enough for the memory.
+# For scores, the sparse coefficients of so many outputs are made dense at a time. More outputs
+# share the work of reading a row; fewer need less memory.
 OUTPUTS_TOGETHER = 64
-# Relative to their size, scores closer than this differ by rounding.
+# Scores whose relative difference is smaller than this differ only by rounding.
 ROUNDING = 1e-10
 
 
 def dense(values: Any) -> np.ndarray:
-    """Coefficients as an array, also if they are kept as a sparse matrix."""
+    """Coefficients as an array. They may be stored as a sparse matrix."""
     return values.toarray() if scipy.sparse.issparse(values) else values
 
 
 class WithExecutor:
-    """Has a parameter ``executor``, which is neither copied nor pickled: it is of this process."""
+    """Has a parameter ``executor``. It belongs to this process, so it is not copied or pickled."""
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the cluster."""
@@ -63,7 +63,7 @@ class WithExecutor:
         return {**state, "executor": None} if "executor" in state else state
 
     def __sklearn_clone__(self) -> Any:
-        """A clone with the same cluster: the cluster itself is not copied."""
+        """A clone that uses the same cluster; the cluster is not copied."""
         executor = getattr(self, "executor", None)
         if executor is None:
             return _clone_parametrized(self)
@@ -75,7 +75,7 @@ class WithExecutor:
 
 
 def check_executor(model: Any) -> None:
-    """Refuse an executor that is no cluster, or that cannot run the solver."""
+    """Refuse an executor that is not a cluster, or a cluster if it cannot run the solver."""
     if isinstance(model.executor, Integral):
         raise ValueError(
             f"executor must be None or a cluster, got {model.executor!r}; for threads give "
@@ -92,25 +92,25 @@ def check_executor(model: Any) -> None:
 
 
 class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
-    """Base of all estimators that are trained by ``solve``."""
+    """Base of all estimators whose ``fit`` calls ``solve``."""
 
-    # The solvers it may have, none without such a parameter, and the stopping rules.
+    # Allowed values of the parameters ``solver`` (none without this parameter) and ``stopping``.
     _solvers: ClassVar[tuple[str, ...]] = ()
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
     # Whether coefficients may be stored as a sparse matrix.
     _sparse_coef: ClassVar[bool] = False
-    # Attributes that older model files lack, and since which change there are some.
+    # Attributes that older model files lack, each with the change that introduced it.
     _since: ClassVar[dict[str, str]] = {}
 
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
-        """As scikit-learn finds them, once: that takes a sixth of a small fit."""
+        """As in scikit-learn, but cached, because it takes a sixth of the time of a small fit."""
         names: list[str] = super()._get_param_names()
         return names
 
     def _check_common(self) -> Settings:
-        """Check the parameters; those that all estimators have are returned."""
+        """Check the parameters. Returns those that all estimators have."""
         model: Any = self  # parameters are fields of the subclasses
         solvers = model._solvers
         C = check_number("C", model.C, above=0.0) if hasattr(model, "C") else 1.0
@@ -175,15 +175,15 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         problems, settings, executor
             As for ``solve``.
         starts : callable, optional
-            Where to start, by the number of the problem.
+            Takes the number of a problem; returns where the problem starts.
         dual_points : ndarray, optional
-            The user's starts per row, divided by C, by problem.
+            The user's starts, for each problem a number per row, divided by C.
         attributes : callable
-            The fitted attributes, from w and bias of the problems, perhaps of the first ones only.
+            Returns the fitted attributes, from w and bias of all problems or of the first ones.
         threads : int
-            That may take a problem each.
+            Number of threads, each of which may solve another problem.
         improve : callable, optional
-            Makes the results that are stored from those of the solvers.
+            Turns the solvers' results into the results to store.
         """
         tasks = None
         if getattr(self, "_skl_callbacks", None):
@@ -195,7 +195,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
                 starts(k), memories.get(k), None if dual_points is None else dual_points[k]
             )
 
-        # Callbacks and checkpoints want one problem after the other.
+        # Callbacks and checkpoints need one problem after the other.
         in_turn = tasks is not None or settings.callback or settings.checkpoint is not None
         if threads > 1 and len(problems) > 1 and not in_turn:
             fitted = solve_in_parallel(problems, settings, threads, executor, start)
@@ -208,7 +208,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         del fitted
         points = [(result.w, result.bias) for result in results]
         if getattr(self, "multilabel_", False) or scipy.sparse.issparse(points[0][0]):
-            # There may be many: the model alone has them.
+            # There may be many large w, and the model holds them already.
             results = [dataclasses.replace(result, w=np.empty(0)) for result in results]
         self.__dict__.update(attributes(points))
         store_results(self, results)
@@ -217,11 +217,11 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         return results
 
     def _check_attributes(self) -> None:
-        """Refuse fitted attributes, from a file, that do not fit together."""
+        """Refuse fitted attributes from a file if they do not fit together."""
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without what a warm start keeps, which is large and belongs to the data."""
+        """The state without the data of a warm start, which are large."""
         state = super().__getstate__()
         return {key: value for key, value in state.items() if key != "_memories"}
 
@@ -234,12 +234,12 @@ class ModelForm:
     ----------
     problems : int
     outputs : int or None
-        Scores per row of the joint problem; None where a problem has one.
+        Scores per row, for a joint problem of all outputs; None if a problem has one score per row.
     constant : float
         Value of the constant feature behind a regularised bias; 0 for none.
     free_bias : bool
     nearly_free : NearlyFreeBias or None
-        If the constant feature stands for an unregularised bias.
+        Given if the constant feature stands for an unregularised bias.
     """
 
     problems: int = 1
@@ -252,8 +252,8 @@ class ModelForm:
         """``coef_`` and ``intercept_`` of solved problems.
 
         A w is an array, with a column per output if there are several, or a sparse matrix with a
-        row per output. If one is sparse, so is ``coef_``. The list is emptied, so that a w is not
-        kept beside the model.
+        row per output. If one w is sparse, so is ``coef_``. The method empties the list, so that
+        the memory of each w is free once the model has its values.
         """
         coefs = [w if scipy.sparse.issparse(w) else np.atleast_2d(w.T) for w, _ in points]
         if self.constant:
@@ -283,9 +283,9 @@ class ModelForm:
 
 
 def _below_one_another(parts: list[Any], width: int) -> scipy.sparse.csr_matrix:
-    """The first ``width`` columns of all parts, as a CSR matrix; the list is emptied.
+    """The first ``width`` columns of all parts, stacked as a CSR matrix. Empties the list.
 
-    A part is freed once it has been copied, so that the values are hardly ever there twice.
+    Each part is freed when it has been copied, so that memory holds the values hardly ever twice.
     """
     lengths = [np.diff(scipy.sparse.csr_matrix(part)[:, :width].indptr) for part in parts]
     starts = np.cumsum(np.concatenate([[0], *lengths]))
@@ -304,9 +304,9 @@ def _below_one_another(parts: list[Any], width: int) -> scipy.sparse.csr_matrix:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CutModel(Estimator):
-    """An estimator trained by cutting planes, here or on a cluster, and the parameters of that.
+    """An estimator whose fit can run on a cluster, and the parameters of such fits.
 
-    The fields of such a class are its parameters, the keyword arguments of its constructor.
+    The fields of a subclass are its parameters, the keyword arguments of its constructor.
     """
 
     solver: str = "ocas"
@@ -324,7 +324,7 @@ class CutModel(Estimator):
 
 @dataclass(eq=False, repr=False)
 class LinearModel(CutModel):
-    """An estimator with ``coef_`` and ``intercept_``, and the parameters that all of them have."""
+    """An estimator with ``coef_`` and ``intercept_``, and the parameters of all linear models."""
 
     _solvers: ClassVar[tuple[str, ...]] = ("ocas", "cpa")
 
@@ -348,7 +348,7 @@ class LinearModel(CutModel):
         return settings
 
     def _bias(self) -> dict[str, Any]:
-        """Where the bias is, as fields of a ``ModelForm``: in a constant feature, free, or none."""
+        """The kind of bias (constant feature, free, or none), as fields of a ``ModelForm``."""
         constant = float(self.intercept_scaling or 0.0) if self.fit_intercept else 0.0
         return {"constant": constant, "free_bias": bool(self.fit_intercept) and constant == 0.0}
 
@@ -361,12 +361,12 @@ class LinearModel(CutModel):
         start: tuple[np.ndarray, np.ndarray] | None = None,
         dual_points: np.ndarray | None = None,
     ) -> list[SolveResult]:
-        """Solve the problems of a linear model, from an earlier one or a given one; store it."""
+        """Solve the problems of a linear model, from the last fit or a given start; store it."""
         if start is None and self.warm_start and hasattr(self, "coef_"):
             start = self.coef_, self.intercept_
         threads, first = 1, problems[0]
         if isinstance(first.matrix, BlockedMatrix) and first.matrix.whole is not None:
-            # A problem is a single task, however many rounds it takes: less work is worth it.
+            # A thread gets an entire problem, with many passes, so less work per pass is worth it.
             threads = thread_count(self.n_jobs, 4 * form.problems * first.work)
         with make_executor(self.n_jobs, first.work) as executor:
             return self._solve(
@@ -383,7 +383,7 @@ class LinearModel(CutModel):
     def _linear_attributes(
         self, form: ModelForm, points: list[tuple[Any, float]]
     ) -> dict[str, Any]:
-        """Fitted attributes of points; problems that are not solved yet score 0."""
+        """Fitted attributes from w and bias. Problems that are not solved yet have the scores 0."""
         points += [(0.0 * points[0][0], 0.0)] * (form.problems - len(points))
         coef, intercept = form.model(points)
         attributes = {"coef_": coef, "intercept_": intercept}
@@ -422,7 +422,7 @@ class LinearModel(CutModel):
     def _scores_by_parts(
         self, matrix: BlockedMatrix | RemoteMatrix, together: int
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """The scores of some outputs at a time: which ones, and X·coef of these."""
+        """Iterate over groups of outputs: yields which outputs, and X·coef for them."""
         with make_executor(self.n_jobs, matrix.n_stored) as executor:
             for first in range(0, self.coef_.shape[0], together):
                 some = slice(first, first + together)
@@ -432,9 +432,10 @@ class LinearModel(CutModel):
                 yield some, scores
 
     def _training_scores(self, matrix: BlockedMatrix | RemoteMatrix) -> np.ndarray:
-        """Scores to fit thresholds to: those that only rounding keeps apart are made equal.
+        """Scores for fitting thresholds. Scores that differ only by rounding are made equal.
 
-        At the optimum many rows lie exactly one margin apart; which of them comes first is chance.
+        At the optimum many rows have the same score in exact arithmetic; without this step rounding
+        would decide about their order.
         """
         scores = self._scores_of(matrix)
         levels, level_of = np.unique(scores, return_inverse=True)

@@ -42,9 +42,10 @@ class Calibration:
     ----------
     method : {'sigmoid', 'isotonic'}
     curves : list of ndarray of float64, shape (2, n_knots)
-        One per class; for two classes only that of the second. Of a sigmoid the column (a, b). Of
-        isotonic regression scores, which increase, above their probabilities: between two scores
-        the probability is interpolated, beyond the first and the last it stays.
+        One curve per class; with two classes only the curve of the second. The curve of a sigmoid
+        is the column (a, b). The curve of isotonic regression has increasing scores in row 0 and
+        their probabilities in row 1. Between two scores the probability is interpolated; beyond the
+        first and the last score it is constant.
     """
 
     method: str
@@ -63,10 +64,10 @@ class Calibration:
         ----------
         method : {'sigmoid', 'isotonic'}
         classes : ndarray, shape (n_classes,)
-            Their labels.
+            Labels of the classes.
         held_out : iterable of (scores, encoded, weights)
-            By fold: scores of rows that the fold held out, shape (rows,) for two classes and
-            (rows, n_classes) for more; numbers of their classes; their weights.
+            For each fold, of the rows that it held out: scores, shape (rows,) for two classes and
+            (rows, n_classes) for more; numbers of the classes; weights.
         """
         scores, encoded, weights = (np.concatenate(parts) for parts in zip(*held_out, strict=True))
         mass = np.bincount(encoded, weights, minlength=len(classes))
@@ -92,7 +93,8 @@ class Calibration:
             return np.column_stack([1.0 - columns[0], columns[0]])
         each = np.column_stack(columns)
         total = each.sum(axis=1, keepdims=True)
-        alike = np.full_like(each, 1.0 / len(columns))  # where no class is possible on its own
+        # For rows in which all classes have probability 0.
+        alike = np.full_like(each, 1.0 / len(columns))
         return np.divide(each, total, out=alike, where=total > 0.0)
 
     def log_probabilities(self, scores: np.ndarray) -> np.ndarray:
@@ -108,7 +110,7 @@ class Calibration:
 
 
 def check_calibration(model: Any, classes: int) -> None:
-    """Refuse the calibration of a model from a file, if it has one that no fit would have."""
+    """Refuse a model from a file if its calibration cannot come from a fit."""
     calibration = getattr(model, "calibration_", None)
     if calibration is None:
         return
@@ -134,10 +136,10 @@ def _is_curve(curve: Any, method: str) -> bool:
 
 
 def _sigmoid(scores: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """a and b of the largest likelihood, as a column.
+    """a and b with the largest likelihood, as a column.
 
-    Minimises the mean of log(1 + exp(z)) − target·z over z = −(a·s + b). It is done in scores of
-    mean 0 and deviation 1, where both parameters are about 1.
+    Minimises the mean of log(1 + exp(z)) − target·z over z = −(a·s + b). Scores are first scaled to
+    mean 0 and deviation 1, so that both parameters are about 1.
     """
     positive, negative = weights[own].sum(), weights[~own].sum()
     targets = np.where(own, (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0))

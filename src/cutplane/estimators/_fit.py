@@ -7,11 +7,11 @@
     store_results(self, fitted.results)
     warn_of(settings, problems[0], fitted.results)
 
-``Estimator._solve`` (_base.py) does the last steps for an estimator. A ``Problem`` is one objective
-½|w|² + C·(sum of losses) on its data. It picks its solver: ``solver`` gets a ``Run`` (settings, C,
-executor, time that is left, where to start) and returns a ``Ready``: a solver that can start. The
-other methods of ``Problem`` have defaults that suit every solver derived from ``IterativeSolver``.
-Problems of this package:
+``Estimator._solve`` (_base.py) does the last three steps for an estimator. A ``Problem`` is one
+objective ½|w|² + C·(sum of losses) on its data. It chooses its solver: its method ``solver`` gets a
+``Run`` (settings, C, executor, remaining time, start) and returns a ``Ready``, a solver that can
+start. The other methods of ``Problem`` have defaults that suit every solver derived from
+``IterativeSolver``. Problems of this package:
 
     RowProblem       a sum of losses over rows: auto, dcd, sgd, pegasos, ocas, cpa  (_problems.py)
     ListwiseProblem  a measure of all scores: ocas, cpa                             (_problems.py)
@@ -66,8 +66,8 @@ logger = logging.getLogger("cutplane")
 tell_of_compiling()  # whichever step of a fit it is that compiles
 
 STOPPING = ("relative", "absolute", "epsilon")
-# Solvers that work in passes over all rows: clusters can run them, and checkpoints write their
-# state. With either, auto means ocas.
+# Solvers that work in passes over all rows. Clusters can run these solvers, and checkpoints can
+# store their state. With a cluster or a checkpoint, auto means ocas.
 IN_PASSES = ("auto", "ocas", "cpa")
 ADVICE = {
     Status.MAX_ITER: " Raise max_iter, or tol if this is close enough.",
@@ -83,9 +83,9 @@ class Settings:
     Attributes
     ----------
     name : str
-        Of the estimator, for warnings and checkpoints.
+        Name of the estimator, for warnings and checkpoints.
     C : float
-        1 for estimators without one.
+        1 for estimators without the parameter.
     solver : str
     tol : float
         In the unit of ``stopping``.
@@ -96,7 +96,7 @@ class Settings:
         Seconds, for all problems together.
     verbose : int
     callback : callable or None
-        The user's, called after every iteration.
+        The user's callback, called after every iteration.
     warm_start : bool
     checkpoint : Checkpoint or None
     random_state : int, RandomState or None
@@ -119,13 +119,13 @@ class Settings:
     parameters: dict[str, Any]
 
     def stop(self, seconds: float) -> StopRule:
-        """The stopping rule of a problem that may take this many seconds."""
+        """The stopping rule of a problem that may take ``seconds``."""
         rule = {self.stopping: self.tol} if self.stopping in STOPPING else {}
         return StopRule(**rule, max_iter=self.max_iter, time_limit=seconds)
 
 
 def random_of(random_state: Any) -> np.random.RandomState:
-    """The generator that a parameter stands for."""
+    """The random generator that a parameter ``random_state`` stands for."""
     try:
         return check_random_state(random_state)
     except ValueError as error:
@@ -133,7 +133,7 @@ def random_of(random_state: Any) -> np.random.RandomState:
 
 
 def seeds(random_state: Any, count: int) -> list[int]:
-    """One seed per problem, all drawn now: results do not depend on the order of solving."""
+    """One seed per problem. All are drawn now, so results do not depend on the order of solving."""
     return random_of(random_state).randint(2**31 - 1, size=count).tolist()
 
 
@@ -144,16 +144,16 @@ class Memory:
     Attributes
     ----------
     C : float
-        Of the solution.
+        C of the solved problem.
     dual_point : ndarray, Mixtures or None
-        Of the solution, from the solvers that keep one: per row, divided by C; of kernel machines β
-        itself; of chains mixtures of labellings.
+        The dual solution, if the solver has one: a number per row, divided by C; for kernel
+        machines β itself; for chains mixtures of labellings.
     cuts : tuple of Cut
-        Those active at the solution. They hold for the same risk on the same data only.
+        The cuts that are active at the solution. They are valid only for the same risk and data.
     digest : bytes
-        Of that risk and data; empty if what is kept serves others as well.
+        A fingerprint of this risk and data; empty if all that is kept is valid for others, too.
     point : Point or None
-        The solution with its scores, for a next one on the same data, where they are at hand.
+        The solution with its scores, if the solver has them, for a next fit on the same data.
     """
 
     C: float
@@ -165,16 +165,16 @@ class Memory:
 
 @dataclass(frozen=True)
 class Start:
-    """Where a problem starts, as far as something is known.
+    """Where a problem starts; each attribute may be missing.
 
     Attributes
     ----------
     w : ndarray or None
-        In the shape of a result's ``w``.
+        A primal start, in the shape of a result's ``w``.
     memory : Memory or None
-        Of an earlier solution.
+        What an earlier fit has kept.
     dual_point : ndarray or None
-        The user's, per row, divided by C.
+        The user's dual start, a number per row, divided by C.
     """
 
     w: np.ndarray | None = None
@@ -184,7 +184,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Run:
-    """What a problem needs to make its solver.
+    """All that a problem needs to make its solver.
 
     Attributes
     ----------
@@ -193,27 +193,27 @@ class Run:
         The user's C of this run.
     executor : Executor
     stop : StopRule
-        With the time that is left.
+        The stopping rule, with the remaining time.
     observe : callable
-        Gets every iteration; a true answer stops the run.
+        Called with every iteration. If it returns a true value, the run stops.
     watched : bool
-        Whether somebody looks at the point of every iteration.
+        Whether a callback needs the point of every iteration.
     random : RandomState
-        Of the fit.
+        The random generator of the fit.
     start : ndarray or None
         Where to start, in the shape of a result's ``w``.
     memory : Memory or None
-        Of an earlier solution of the same risk on the same data, if it is for no others.
+        What an earlier fit has kept, if it is valid for this risk and data.
     digest : bytes
-        Of data and problem, for the next memory.
+        A fingerprint of data and problem, for the next memory.
     dual_point : ndarray or None
-        The user's start per row, divided by C.
+        The user's start, a number per row, divided by C.
     on_path : bool
         Whether the same problem is solved for several C, one after the other.
     file : CheckpointFile or None
-        Where the state is written.
+        The checkpoint to which the state is written.
     state : dict or None
-        From the file, to go on from.
+        The state from the checkpoint, from which the solver continues.
     """
 
     settings: Settings
@@ -232,13 +232,13 @@ class Run:
     state: dict[str, Any] | None
 
     def rng(self) -> np.random.Generator:
-        """A new generator of random numbers for this problem, seeded by that of the fit."""
+        """A new random generator for this problem, with a seed from the generator of the fit."""
         return np.random.default_rng(self.random.randint(2**31 - 1))
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A solver, and the arguments of its ``run``: a start, and cuts if it takes any."""
+    """A solver, and the arguments for its ``run``: a start, and cuts if the solver takes cuts."""
 
     solver: Any
     start: np.ndarray | None = None
@@ -255,9 +255,9 @@ class Problem(ABC):
     total : float
         The factor n in C·n·(mean risk): the sum of the weights.
     work : int
-        What a pass over the data costs, in stored numbers: whether threads are worth it.
+        Cost of a pass over the data, in units of reading a stored number. It decides about threads.
     crew : Workers or None
-        The workers that hold the data, if a cluster does.
+        The workers that hold the data; None without a cluster.
     """
 
     label: str
@@ -278,11 +278,11 @@ class Problem(ABC):
         return b""
 
     def fit_key(self, settings: Settings) -> str:
-        """What determines the iterations of a fit, besides data and problems."""
+        """All that determines the iterations of a fit, besides data and problems."""
         return f"{settings.solver}, C = {settings.C!r}"
 
     def done(self, result: SolveResult, run: Settings, C: float) -> bool:
-        """Whether a result of an earlier run is good enough, or cannot become better."""
+        """Whether a result of an earlier run meets the tolerance, or cannot be improved."""
         certificate, stop = result.certificate, run.stop(np.inf)
         if stop.converged(certificate.primal, certificate.dual, C * self.total):
             return True
@@ -297,11 +297,11 @@ class Problem(ABC):
         return Line(self.label, target or None, note)
 
     def point(self, solver: Any) -> tuple[np.ndarray, float]:
-        """w and bias as a result would have them, if the solver stopped now."""
+        """w and bias of the result, if the solver stopped now."""
         return solver.best.w, solver.best.bias
 
     def state(self, w: Callable[[], np.ndarray], record: Iteration) -> dict[str, Any] | None:
-        """What a checkpoint stores of the current point; None if the solver stores it itself."""
+        """The state for a checkpoint; None if the solver stores its state itself."""
         return None
 
     def memory(self, solver: Any, result: SolveResult, run: Run) -> Memory:
@@ -309,7 +309,7 @@ class Problem(ABC):
         return Memory(run.C, solver.dual_point(), solver.active_cuts(), run.digest)
 
     def finish(self, solver: Any, result: SolveResult) -> SolveResult:
-        """The result as it is stored."""
+        """The result to store, from the solver's result."""
         return result
 
     def cautions(self, settings: Settings, results: list[SolveResult]) -> Iterator[Warning]:
@@ -318,7 +318,7 @@ class Problem(ABC):
 
 
 class Lazy(Sequence[Any]):
-    """A sequence that makes each entry when it is needed, because all of them may be large."""
+    """A sequence that makes each entry when it is needed, because all together may be large."""
 
     def __init__(self, count: int, make: Callable[[int], Any]) -> None:
         self._count = count
@@ -335,7 +335,7 @@ class Lazy(Sequence[Any]):
 
 @dataclass
 class Fitted:
-    """What ``solve`` found: an entry per problem; on a path, the entries of each C in turn."""
+    """The result of ``solve``: an entry per problem; on a path, for each C an entry per problem."""
 
     results: list[SolveResult]
     memories: dict[int, Memory]
@@ -357,7 +357,7 @@ def solve(
 ) -> Fitted:
     """Solve problems, one after the other.
 
-    After an interrupt or a callback's stop, or beyond the time limit, the problems that are left
+    After an interrupt, after a callback's stop, or beyond the time limit, the remaining problems
     get a single iteration each, so that the model is complete.
 
     Parameters
@@ -366,16 +366,16 @@ def solve(
     settings : Settings
     executor : Executor
     Cs : sequence of float, optional
-        Solve all problems for each of these C instead of that of the settings, from the solutions
-        at the C before. There is no checkpoint then.
+        Solve all problems for each of these C, not for the C of the settings. Each C starts from
+        the solutions for the C before. There must be no checkpoint.
     starts : callable, optional
-        Where to start, by the number of the problem.
+        Takes the number of a problem; returns where the problem starts.
     tasks : FitTasks, optional
         scikit-learn's callbacks.
     attributes : callable, optional
-        The fitted attributes, from w and bias of the first problems; for ``tasks``.
+        Returns the fitted attributes, from w and bias of the first problems; for ``tasks``.
     complete : bool, default=True
-        Whether an interrupt is to leave a complete model rather than to be raised.
+        Whether an interrupt ends the fit with a complete model. If not, it is raised.
     """
     count = len(problems)
     fit = _Fit(problems, settings, executor, Cs, tasks, attributes)
@@ -390,7 +390,7 @@ def solve(
                 fit.memories.pop(before, None)
             else:
                 fit.solve(number, starts(number))
-        except KeyboardInterrupt:  # between two problems; within one the solver stops
+        except KeyboardInterrupt:  # between two problems; within a problem the solver catches it
             if not fit.results or fit.ended:
                 raise
             fit.ended = Status.INTERRUPTED
@@ -407,10 +407,10 @@ class _Fit:
     Attributes
     ----------
     results : list of SolveResult
-        Of the problems solved so far.
+        Results of the problems solved so far.
     memories : dict of int to Memory
     ended : Status or None
-        How the user ended it: INTERRUPTED or STOPPED.
+        INTERRUPTED or STOPPED, if the user has ended the fit.
     """
 
     problems: Sequence[Problem]
@@ -423,8 +423,8 @@ class _Fit:
     memories: dict[int, Memory] = field(default_factory=dict)
     ended: Status | None = None
     spent: float = 0.0  # seconds, of the time limit
-    solver: Any = None  # of the problem at hand
-    data: bytes = b""  # digest of the data, where it is needed
+    solver: Any = None  # of the current problem
+    data: bytes = b""  # digest of the data, if it is needed
     file: CheckpointFile | None = None
 
     def __post_init__(self) -> None:
@@ -453,12 +453,12 @@ class _Fit:
             self.results.append(known.result)
         else:
             began, left = time.perf_counter(), settings.time_limit - self.spent
-            # What a cluster lost while rows were loaded counts for the first problem.
+            # Workers that were lost while rows were loaded count for the first problem.
             crew = problem.crew
             before = crew.timings.as_dict() if crew is not None and self.results else {}
-            # A fit may consist of hundreds of problems of which each takes 0.1 ms.
+            # Save what can be saved: a fit may have hundreds of problems that take 0.1 ms each.
             loud = settings.verbose > 0
-            # A path needs no telling whether a memory is of this problem.
+            # Without a digest, as on a path, the memory is known to belong to this problem.
             digest = self.data + problem.digest() if self.data else b""
             memory = start.memory
             if memory is not None and memory.digest and memory.digest != digest:
@@ -482,18 +482,19 @@ class _Fit:
                 )
                 ready = problem.solver(run)
                 self.solver = ready.solver
-                # From here on the result cannot be lost by an interrupt.
+                # ``run`` catches interrupts, and the result is stored at once, so that an interrupt
+                # cannot lose it.
                 self.results.append(ready.solver.run(ready.start, *ready.more))
             self.spent += time.perf_counter() - began
             self._end(number, problem, ready.solver, run, before)
-            self.solver = None  # it knows this fit: the two would outlive it together
+            self.solver = None  # the solver refers to this object; end the cycle to free both
         if self.tasks is not None:
             self.tasks.end_problem()
 
     def _observe(
         self, problem: Problem, show: Callable[[Iteration], None] | None, record: Iteration
     ) -> bool:
-        """Hand an iteration to progress, checkpoint and callbacks; returns whether to stop."""
+        """Pass an iteration to progress, checkpoint and callbacks; returns whether to stop."""
         callback, solver, stops = self.settings.callback, self.solver, False
         if show is not None:
             show(record)
@@ -513,7 +514,7 @@ class _Fit:
     ) -> None:
         """Finish the last result, log it, and keep what a checkpoint or a warm start needs.
 
-        ``before`` has the times of a cluster's workers before the problem began.
+        ``before`` has the timings of the cluster's workers at the beginning of the problem.
         """
         result = self.results[-1]
         if problem.crew is not None:
@@ -554,7 +555,7 @@ class _Fit:
 
 
 def store_results(model: Any, results: list[SolveResult]) -> None:
-    """Set the attributes that describe a fit. They are the same for one problem and for many."""
+    """Set the attributes that describe a fit, of the same types for one problem and for many."""
     model.results_ = results
     model.certificates_ = [result.certificate for result in results]
     model.certificate_ = sum_of(model.certificates_)
@@ -573,7 +574,7 @@ KINDS = ("exact", "conditional", "estimated", "withheld")
 
 
 def sum_of(certificates: list[Certificate]) -> Certificate:
-    """The certificate of the sum of all objectives. Its kind is the weakest one of theirs."""
+    """The certificate of the sum of all objectives. Its kind is the weakest of their kinds."""
     if len(certificates) == 1:
         return certificates[0]
     primal = float(sum(certificate.primal for certificate in certificates))
@@ -584,7 +585,7 @@ def sum_of(certificates: list[Certificate]) -> Certificate:
 
 # -- warnings -----------------------------------------------------------------------------------
 
-# Frames between the user's call of ``fit`` and a warning: ours, and those of decorators.
+# A warning skips frames in these files: our own, and the decorators around ``fit``.
 OWN_FILES = (
     str(Path(__file__).parent.parent),
     str(Path(sys.modules["sklearn"].__file__).parent),  # type: ignore[arg-type]
@@ -593,7 +594,7 @@ OWN_FILES = (
 
 
 def warn(warning: Warning) -> None:
-    """Warn, and point at the line of the user's code that called into this package."""
+    """Warn, and point at the line of the user's code that has called this package."""
     frame, level = sys._getframe(1), 2
     own = (*OWN_FILES, "<")
     while frame.f_back is not None and frame.f_code.co_filename.startswith(own):
@@ -604,7 +605,7 @@ def warn(warning: Warning) -> None:
 def warn_of(settings: Settings, problem: Problem | None, results: list[SolveResult]) -> None:
     """Give the warnings of a fit: those of its problems, and one for the largest gap above tol.
 
-    There is none if the user's callback ended it.
+    There is no warning if the user's callback has ended the fit.
     """
     for caution in () if problem is None else problem.cautions(settings, results):
         warn(caution)
@@ -635,11 +636,11 @@ def _distance(certificate: Certificate) -> str:
 
 
 # -- scikit-learn's callbacks -------------------------------------------------------------------
-# All that touches ``sklearn.callback``, experimental since 1.9, is here and at the imports.
+# Only this section and the imports use ``sklearn.callback``, which is experimental since 1.9.
 
 
 def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-    """For ``fit``: support scikit-learn's callbacks, and lose no interrupt."""
+    """A decorator for ``fit``: support scikit-learn's callbacks, and lose no interrupt."""
     return _with_callbacks(_interrupts.kept()(method))
 
 

@@ -24,8 +24,8 @@ from ._base import Estimator, dense
 from ._fit import Settings
 from ._rows import checked_rows
 
-# Kernel values that a thread holds at a time in prediction: 2 MB stay in a core's cache, 8 MB take
-# 2.3 times as long where values are cheap, a quarter of a megabyte 1.3 times.
+# Kernel values that a thread holds at a time in prediction. 2 MB stay in a core's cache. For cheap
+# kernels, 8 MB take 2.3 times as long, and a quarter of a megabyte 1.3 times.
 BLOCK_VALUES = 1 << 18
 
 
@@ -42,14 +42,14 @@ def check_kernel(model: Any, kernels: Sequence[str] = KERNELS) -> None:
 
 
 def training_rows(model: Any, X: Any, **options: Any) -> Any:
-    """Checked rows, or rows and y if ``options`` has a y; other options are validate_data's."""
+    """Checked rows, or rows and y if ``options`` has a y. Other options go to validate_data."""
     checked = checked_rows(model, X, **options)
     X = canonical_rows(model.kernel, checked[0] if "y" in options else checked)
     return (X, checked[1]) if "y" in options else X
 
 
 def canonical_rows(kernel: Any, X: Any) -> Any:
-    """Training rows without duplicate entries; a precomputed kernel is checked and made dense."""
+    """Training rows without duplicate entries. A precomputed kernel is checked and made dense."""
     if scipy.sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -95,7 +95,7 @@ def kernel_of(model: Any, X: Any) -> Kernel:
 
 
 def executor_for(model: Any, rows: int, width: int) -> Executor:
-    """Threads for kernel values of so many rows; a user's function is called from one thread."""
+    """The executor for kernel values of ``rows`` rows. One thread calls a user's function."""
     if callable(model.kernel):
         return SerialExecutor()
     return make_executor(model.n_jobs, rows * max(1, width) * 64)
@@ -104,7 +104,7 @@ def executor_for(model: Any, rows: int, width: int) -> Executor:
 def basis_attributes(
     kernel: Kernel, X: Any, support: np.ndarray, dual_coef: np.ndarray
 ) -> dict[str, Any]:
-    """Fitted attributes of basis rows with coefficients, (outputs, basis rows)."""
+    """Fitted attributes from basis rows and their coefficients, shape (outputs, basis rows)."""
     known = {} if kernel.function is not None else {"_gamma": kernel.gamma}
     return {
         "support_": support.astype(np.int32),
@@ -146,7 +146,7 @@ def _values_of(model: Any, X: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def as_rows(X: Any, coef: np.ndarray) -> Any:
-    """An array, as a sparse matrix if the rows X are one: what scikit-learn has there."""
+    """An array; as in scikit-learn it becomes a sparse matrix if the rows X are sparse."""
     return type(X)(coef) if scipy.sparse.issparse(X) else coef
 
 
@@ -171,7 +171,7 @@ class KernelModel(Estimator):
         vectors = self.support_vectors_
         coef = as_rows(vectors, np.asarray(self._score_coef() @ vectors))
         values = coef.data if scipy.sparse.issparse(coef) else coef
-        values.flags.writeable = False  # a change would not change predictions
+        values.flags.writeable = False  # changing this copy would not change predictions
         return coef
 
     def _score_coef(self) -> np.ndarray:

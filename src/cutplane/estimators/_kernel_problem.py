@@ -38,19 +38,21 @@ from ._kernel import KernelModel, kernel_of
 from .checkpoint import Checkpoint
 
 STOPPING = ("relative", "absolute", "epsilon", "kkt")
-# Beyond this, rounding of a kernel in single precision would show in the objective.
+# With a smaller tolerance, or with coefficients above SINGLE_BOUND, rounding of a kernel in single
+# precision would show in the objective.
 SINGLE_TOL = 1e-4
 SINGLE_BOUND = 1e2
-# Powers of ten between the ranges of features that are on unlike scales.
+# Features are on unlike scales if their ranges differ by this power of ten.
 FAR_APART = 2.0
-# A relative gap that is told even if the rule asked for does not mind it.
+# A larger relative gap gives a warning, even if the stopping rule has been met.
 LARGE_GAP = 0.01
-# Up to so many rows double precision costs next to nothing.
+# With at most so many rows, double precision costs almost nothing.
 FEW_ROWS = 500
-# All problems of a fit take their values from one matrix if it is this small.
+# With at most so many rows, all problems of a fit take their kernel values from one matrix.
 ONE_MATRIX = 2500
-# Variables of a problem that is solved without looking at limits, and the seconds that it may take.
-# Pairs of 1,150 rows, 26 classes: the general solver takes 1.15 (rbf) and 1.4 times (poly) as long.
+# A problem of at most so many variables is solved in one call that does not look at the time limit,
+# so the limit must be at least SMALL_SECONDS. On pairs of 1,150 rows with 26 classes the general
+# solver takes 1.15 (rbf) and 1.4 times (poly) as long.
 SMALL = 1500
 SMALL_SECONDS = 1.0
 # Rows of values that are computed one at a time: this part of all. Then all are computed at once,
@@ -98,11 +100,11 @@ class KernelRows:
         self._X = X
         self._executor = executor
         self._points: Points | None = None
-        self._exact: Points | None = None  # the same in double precision
+        self._exact: Points | None = None  # the points in double precision
         self._stored: PrecomputedMatrix | None = None  # all values
-        self._room = np.empty(0)  # for the values of a problem, then of the next
+        self._room = np.empty(0)  # memory for the values of a problem, reused by the next
         self._groups: list[np.ndarray] = []
-        self._places: list[np.ndarray] = []  # rows of the groups in the values
+        self._places: list[np.ndarray] = []  # for each group, its rows among the values
         if kernel.name == "precomputed":
             self._stored = PrecomputedMatrix(X)
         elif kernel.function is None:
@@ -229,7 +231,7 @@ class KernelRows:
         )
 
     def unlike_scales(self) -> str:
-        """Which features are on other scales than most, in a sentence; empty if none is."""
+        """A sentence that names features on other scales than most; "" if there are none."""
         if self._exact is None:
             return ""
         X = self._X
@@ -258,7 +260,7 @@ class KernelRows:
 
 @dataclass(frozen=True)
 class Solved:
-    """The solver of a problem that has been solved already: it tells of one iteration."""
+    """Stands for the solver of a problem that is solved already. Reports a single iteration."""
 
     result: SolveResult
     observe: Callable[[Iteration], bool | None]

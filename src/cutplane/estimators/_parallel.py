@@ -1,11 +1,11 @@
-"""Problems that share their data, solved side by side: a thread takes one after the other.
+"""Solve problems that share their data side by side: each thread solves one problem at a time.
 
-``solve`` gives every problem all threads; here every thread has a problem of its own, because a
-problem of many that read the same rows is too small to be worth several. Results are the same,
-to the last bit: a problem knows nothing of the others, and its random numbers are those that
-it would get in the order of the problems.
+``solve`` gives all threads to one problem after the other. Here every thread has a problem of its
+own, because problems of this kind are too small to use several threads well. Results are the same
+to the last bit: a problem does not depend on the others, and it gets the random numbers that it
+would get if the problems were solved in order.
 
-Memory: the rows are there once, and each thread has the vectors of one solver.
+Memory holds the rows once, and for each thread the vectors of one solver.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ def solve_in_parallel(
     executor: Executor,
     starts: Callable[[int], Start],
 ) -> Fitted:
-    """As ``solve``, with problems side by side; not for checkpoints and the user's callbacks.
+    """As ``solve``, with problems side by side. It supports no checkpoints and no callbacks.
 
     Parameters
     ----------
     problems, settings, starts
         As for ``solve``.
     threads : int
-        That solve problems; those that are left over, if there are fewer problems, help inside.
+        Number of threads. If there are fewer problems than threads, each problem gets several.
     executor : Executor
-        Whose threads take part, if they are enough.
+        Its threads are used, if they are enough.
     """
     count, began = len(problems), time.perf_counter()
     random = _random_states(settings, count)
     results: dict[int, SolveResult] = {}
     kept: dict[int, Memory] = {}
     caller, making = threading.current_thread(), threading.Lock()
-    end = threading.Event()  # set when the user, or an error, has ended the fit
-    interrupted = False  # by the user, and what is left gets one iteration
+    end = threading.Event()  # set when an interrupt or an error has ended the fit
+    interrupted = False  # by the user; then the remaining problems get one iteration each
 
     def solve_one(k: int) -> None:
         nonlocal interrupted
-        with making:  # problems and starts, one at a time
+        with making:  # threads make problems and starts one at a time
             problem, start = problems[k], starts(k)
-        over = end.is_set()  # then one iteration, so that the model is complete
+        over = end.is_set()  # then do one iteration, so that the model is complete
         left = settings.time_limit - (time.perf_counter() - began)
         own = dataclasses.replace(
             settings, time_limit=0.0 if over else max(0.0, left), random_state=random[k]
@@ -64,7 +64,7 @@ def solve_in_parallel(
             fitted = solve([problem], own, inside, starts=lambda _: start)
         (result,) = fitted.results
         if result.status is Status.INTERRUPTED:
-            # That of a helper follows from one of the caller.
+            # Only the calling thread gets the user's interrupt; helpers end as a consequence.
             interrupted |= threading.current_thread() is caller
             end.set()
         elif over and result.status is not Status.CONVERGED:
@@ -101,13 +101,13 @@ def solve_in_parallel(
 
 
 def _random_states(settings: Settings, count: int) -> list[np.random.RandomState | None]:
-    """For every problem the state that the fit's generator has when its turn comes."""
+    """For every problem, the generator's state as if the problems before it had been solved."""
     random = random_of(settings.random_state)
     unseeded = settings.solver == "auto" and settings.random_state is None
     states: list[np.random.RandomState | None] = [None] * count
-    if unseeded or settings.solver in ("ocas", "cpa"):  # they draw no numbers
+    if unseeded or settings.solver in ("ocas", "cpa"):  # no random numbers are drawn
         return states
     for k in range(count):
         states[k] = copy.deepcopy(random)
-        random.randint(2**31 - 1)  # as ``Run.rng``
+        random.randint(2**31 - 1)  # as ``Run.rng`` does
     return states

@@ -1,4 +1,4 @@
-"""Problems whose solvers are cutting planes, coordinate descent, Newton's method or stochastic.
+"""Problems for cutting planes, coordinate descent, Newton's method or stochastic solvers.
 
 minimise ½|w|² + C·total·R(w),    R a mean loss, a measure, or the risk of structured outputs
 """
@@ -35,14 +35,15 @@ if TYPE_CHECKING:
 
 STOCHASTIC = ("sgd", "pegasos")
 SOLVERS = (*IN_PASSES, "dcd", *STOCHASTIC)
-# A constant feature this much larger than any row: the regularisation of its weight is nothing,
-# and the reduced problem can still tell the features apart from it.
+# A constant feature that stands for a free bias is this much larger than any row. Then the penalty
+# on its weight is negligible, and the reduced problem can still resolve the other features.
 NEARLY_FREE = 1e5
-# Bytes of an array that the system maps by itself. What is never written of it takes no memory.
+# The system maps an array of so many bytes separately: pages that are never written take no memory,
+# and freed arrays go back to the system.
 LARGE = 1 << 25
-# What a score costs in stored numbers, times the work of its loss. An estimate: on census data a
-# Newton step takes some 50 more per row with the logistic loss, whose work is 10, than with the
-# squared hinge.
+# Estimated cost of a score per unit of its loss's work, in units of reading a stored number. On
+# census data a Newton step takes about 50 units more per row with the logistic loss, whose work is
+# 10, than with the squared hinge.
 NUMBERS_PER_SCORE = 5
 
 
@@ -65,7 +66,7 @@ def bundle_solver(
 
 
 def ready(solver: Any, run: Run, cuts: tuple[Cut, ...] = (), crew: Any = None) -> Ready:
-    """A solver and its start; one of cutting planes may be connected with a checkpoint."""
+    """A solver and its start. A cutting plane solver may be connected with a checkpoint."""
     solver.watched = run.watched
     if run.file is not None:
         solver.recorder = run.file.record
@@ -163,11 +164,11 @@ class LinearProblem(Problem):
 
 
 class SmallWeights:
-    """What becomes of small weights: they are dropped, and sparse rows of the others are kept.
+    """Drops small weights, and keeps the other weights as sparse rows.
 
-    Rows of all problems are kept together in arrays of LARGE bytes, because the system gets these
-    back as soon as the model has their values. Memory of a single row would stay with the process,
-    and the model would come on top.
+    Rows of all problems are kept together in arrays of LARGE bytes, which go back to the system as
+    soon as the model has copied their values. The memory of single rows would stay with the process
+    in addition to the model.
 
     Parameters
     ----------
@@ -177,12 +178,13 @@ class SmallWeights:
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
-        self._lock = threading.Lock()  # problems end side by side
-        self._array: Callable[[], np.ndarray | None] = lambda: None  # that has room, while in use
+        self._lock = threading.Lock()  # several threads may end a problem at the same time
+        # A weak reference to the array that has room left.
+        self._array: Callable[[], np.ndarray | None] = lambda: None
         self._used = 0
 
     def kept(self, dense: np.ndarray) -> scipy.sparse.csr_matrix:
-        """Dense rows as sparse ones."""
+        """The dense rows as sparse rows, without small weights."""
         rows = scipy.sparse.csr_matrix(dense)
         count, kind = rows.nnz, rows.indices.dtype
         size = count + math.ceil(count * kind.itemsize / 8)
@@ -195,7 +197,7 @@ class SmallWeights:
             self._used += size
         values, columns = own[:count], own[count:].view(kind)[:count]
         values[:], columns[:] = rows.data, rows.indices
-        rows.data, rows.indices = values, columns  # its constructor would copy parts of arrays
+        rows.data, rows.indices = values, columns  # the constructor would copy views
         return rows
 
 
@@ -210,11 +212,11 @@ class RowProblem(LinearProblem):
     free_bias : bool
         Whether there is an unregularised bias.
     nearly_free : NearlyFreeBias or None
-        If the constant feature stands for an unregularised bias.
+        Given if the constant feature stands for an unregularised bias.
     small : SmallWeights or None
-        If given, the result's w is sparse, without weights that are too small.
+        If given, the result's w is sparse, without small weights.
     bounds : Bounds or None
-        On w.
+        Bounds on w.
     """
 
     targets: Targets
@@ -223,7 +225,7 @@ class RowProblem(LinearProblem):
     nearly_free: NearlyFreeBias | None = None
     small: SmallWeights | None = None
     bounds: Bounds | None = None
-    _kept: RowOracle | None = field(default=None, repr=False)  # of the C before, on a path
+    _kept: RowOracle | None = field(default=None, repr=False)  # on a path, the oracle of the last C
 
     def __post_init__(self) -> None:
         self.crew, self.total = getattr(self.matrix, "crew", None), self.targets.total
@@ -248,8 +250,8 @@ class RowProblem(LinearProblem):
             free_bias=self.free_bias,
             slack=self.nearly_free.slack if self.nearly_free else None,
         )
-        # A path goes on from the scores and sums of the C before. Not with cutting planes: they
-        # give the same bits here as on a cluster, where nobody has these.
+        # A path continues from the scores and sums of the last C. Not so with cutting planes, which
+        # must give the same bits as on a cluster, where these are not available.
         by_rows = self.bounds is None and run.settings.solver in ("auto", "dcd")
         self._kept = oracle if run.on_path and by_rows and self.crew is None else None
         dual_point, memory = run.dual_point, run.memory
@@ -262,7 +264,7 @@ class RowProblem(LinearProblem):
             dual_point = self.risk.carried_dual(memory.dual_point, factor, self.targets)
         made = ready(self._solver(run, oracle, dual_point), run, cuts, self.crew)
         point = None if memory is None or run.C < memory.C else memory.point
-        if point is not None and point.w is made.start:  # at a larger C still better than 0
+        if point is not None and point.w is made.start:  # at a larger C still a good start
             made.solver.start_point = point
         return made
 
@@ -271,7 +273,8 @@ class RowProblem(LinearProblem):
     ) -> IterativeSolver:
         name, C, stop = run.settings.solver, run.C * self.total, run.stop
         if name == "auto" and run.file is None and self.crew is None and self.bounds is None:
-            # Reproducible without a seed: nobody who names no solver expects chance in it.
+            # Without a seed always draw the same numbers: a user who has not chosen a stochastic
+            # solver expects the same model every time.
             seeded = run.settings.random_state is not None
             rng = run.rng() if seeded else None
             return solvers.AutoSolver(oracle, C, stop, rng, run.observe, dual_point)
@@ -288,7 +291,7 @@ class RowProblem(LinearProblem):
         return Memory(run.C, solver.dual_point(), solver.active_cuts(), run.digest, point)
 
     def finish(self, solver: Any, result: SolveResult) -> SolveResult:
-        """The result; without small weights, and with the objective that it has without them."""
+        """The result without small weights, with the objective of the remaining weights."""
         if self.small is None:
             return result
         small = np.abs(result.w) < self.small.threshold
@@ -357,7 +360,7 @@ class JointProblem(Problem):
         name, C = run.settings.solver, run.C * self.total
         if name in ("auto", "bcfw") and run.file is None and solvers.can_be_visited(self.model):
             solver = solvers.BlockAutoSolver if name == "auto" else solvers.BlockSolver
-            rng = np.random.default_rng(0)  # nobody expects chance in the model
+            rng = np.random.default_rng(0)  # the same model every time
             kept = None if run.memory is None else run.memory.dual_point
             return ready(solver(oracle, C, run.stop, rng, run.observe, kept), run)
         position = cut_position(name)
@@ -381,7 +384,7 @@ class Bounds:
     high: np.ndarray
 
     def box(self, dimension: int, has_constant: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The bounds of a solver's flat w: features, perhaps a constant one, by outputs."""
+        """The bounds for a solver's flat w, with those of the constant feature if there is one."""
         outputs = dimension // (len(self.low) + has_constant)
         bias = np.full(has_constant * outputs, np.inf)
         return (
@@ -395,7 +398,7 @@ class Bounds:
 
 
 def check_bounds(model: Any) -> None:
-    """Check the parameters as far as is possible without the data."""
+    """Check the parameters ``positive`` and ``bounds`` as far as possible without the data."""
     positive = check_flag("positive", model.positive)
     if model.bounds is not None:
         _pair(model.bounds)
@@ -407,7 +410,7 @@ def check_bounds(model: Any) -> None:
 
 
 def bounds_of(model: Any, n_features: int) -> Bounds | None:
-    """The bounds of a model with this many features; None if it has none."""
+    """The bounds of a model with this many features; None if there are no bounds."""
     if model.bounds is None and not model.positive:
         return None
     low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)

@@ -1,9 +1,9 @@
-"""The rows of a fit: the only place that knows where they are.
+"""The rows of a fit. Only this module knows whether they are in memory, on disk or on a cluster.
 
 X may be an array, a frame, a sparse matrix, a data set on disk, files of rows, or a Dask
-collection. ``open_rows`` checks it, brings labels, weights and queries here, and returns a record;
-``TrainingRows.blocks`` then gives the rows in blocks, here or on the workers of a cluster. Features
-of a data set on disk are checked when a block is read for the first time.
+collection. ``open_rows`` checks X, collects labels, weights and queries in this process, and
+returns a record. Its method ``blocks`` gives the rows in blocks, in this process or on the workers
+of a cluster. Features of a data set on disk are checked when a block is read for the first time.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 FLOATS = (np.float64, np.float32)
 # Columns of labels that a message names at most.
 MOST_NAMED = 10
-# They visit rows in random order.
+# Solvers that visit rows in random order, so the rows must be in memory.
 NEED_MEMORY = ("dcd", "sgd", "pegasos")
-# Stored values whose indices are copied by several threads.
+# With so many stored values, several threads copy the indices.
 WORTH_SHARING = 1 << 22
 
 
@@ -51,9 +51,9 @@ class TrainingRows:
         Labels or targets.
     weights : ndarray of float64
     weighted : bool
-        Whether weights were given, or came with the rows.
+        Whether the user or the rows have given weights.
     qid : array-like or None
-        As given, or as it came with the rows.
+        Queries from the user or from the rows.
     """
 
     X: Any
@@ -68,7 +68,7 @@ class TrainingRows:
 
     @contextmanager
     def blocks(self, outputs: int = 1) -> Iterator[BlockedMatrix | RemoteMatrix]:
-        """The rows in blocks, here or on the workers, for models with so many scores per row."""
+        """The rows in blocks, for models with ``outputs`` scores per row."""
         X = self.X
         if hasattr(X, "held"):  # on a cluster
             with X.held(outputs) as held:
@@ -128,9 +128,9 @@ def open_rows(
     ----------
     model : estimator
     X, y, sample_weight, qid
-        As the user gave them. What is None is taken from X, where rows come with it.
+        As the user gave them. If one is None and X contains it, it is taken from X.
     **options
-        Of scikit-learn's ``validate_data``: ``y_numeric`` and ``ensure_min_samples``.
+        Options for scikit-learn's ``validate_data``: ``y_numeric`` and ``ensure_min_samples``.
     """
     checked: Any
     if isinstance(X, Dataset):
@@ -163,7 +163,7 @@ def checked_rows(model: Any, X: Any, **options: Any) -> Any:
 
 
 def _refuse_text(y: Any) -> None:
-    """Say what to do with targets that are no numbers."""
+    """Refuse targets that are text, with an error that says what to do."""
     values = np.asarray(y) if isinstance(y, (list, tuple, np.ndarray)) else y
     kind = getattr(getattr(values, "dtype", None), "kind", "")
     if kind in ("U", "S", "O"):
@@ -172,7 +172,7 @@ def _refuse_text(y: Any) -> None:
                 float(value)
             except (TypeError, ValueError):
                 if not isinstance(value, (str, bytes)):
-                    return  # what else it may be, scikit-learn says
+                    return  # scikit-learn reports all other mistakes
                 raise ValueError(
                     f"y must hold numbers, got {str(value)!r}; LinearSVC and SVC are for classes"
                 ) from None
@@ -236,7 +236,7 @@ def _set_features(model: Any, count: int, names: Any) -> None:
 
 
 def copy_features(source: Any, target: Any) -> None:
-    """Make an estimator one for the same features as another one."""
+    """Copy number and names of the features from another estimator."""
     _set_features(target, source.n_features_in_, getattr(source, "feature_names_in_", None))
 
 
@@ -293,9 +293,10 @@ def encode_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def weigh_classes(
     model: Any, encoded: np.ndarray, weights: np.ndarray, classes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of rows times those of their classes, and these; two classes must have some.
+    """Multiply the rows' weights by those of their classes; returns both.
 
-    ``model`` has C, ``classes_`` unless others are given, and perhaps ``class_weight``.
+    At least two classes must have a positive weight. ``model`` has C, ``classes_`` unless classes
+    are given, and may have ``class_weight``.
     """
     classes = model.classes_ if classes is None else classes
     factors = np.ones(len(classes))
@@ -312,7 +313,7 @@ def weigh_classes(
 
 
 def check_sum(C: float, weights: np.ndarray) -> None:
-    """The losses must be able to add up."""
+    """Check that the sum of the losses does not overflow."""
     with np.errstate(over="ignore"):
         total = float(C) * float(weights.sum())
     if not np.isfinite(total):
@@ -382,7 +383,7 @@ class Labels:
         return column
 
     def check(self, weights: np.ndarray) -> None:
-        """Every label must have rows, and there must be rows without it, of positive weight."""
+        """Check that every label has rows with it and rows without it, of positive weight."""
         count = np.count_nonzero(weights > 0.0)
         counts = scipy.sparse.csr_matrix(weights > 0.0) @ self._columns.astype(bool).astype(int)
         counts = counts.toarray()[0]

@@ -30,12 +30,12 @@ from ..solvers.sampled import ConstantTimeSolver, SampledSolver
 from ._fit import Problem, Ready, Run, Settings
 from ._problems import cut_position, ready
 
-# Sampled cuts are the better the more they are apart: 0.3 took fewer iterations than 0.1 and 0.5,
-# and than the rule for exact cuts, which reads the noise as progress.
+# Sampled cuts should be farther apart than exact ones. 0.3 took fewer iterations than 0.1 and 0.5,
+# and fewer than the adaptive rule for exact cuts, which takes noise for progress.
 SAMPLED_POSITION = FixedPosition(0.3)
 # Rows on which a kernel is tested for a negative eigenvalue.
 TESTED_ROWS = 160
-# Relative gap of the solution on the rows of a start, unless these are all there are.
+# Relative gap to which the problem on the first rows is solved, unless these are all rows.
 START_TOL = 0.01
 # Rows whose scores are computed at a time.
 SCORED_ROWS = 1 << 16
@@ -96,12 +96,12 @@ class CutBasisProblem(Problem):
 
 @dataclass
 class ConstantProblem(CutBasisProblem):
-    """The constant-time method: scores are known on samples only.
+    """The constant-time method, which knows scores only on samples.
 
     Attributes
     ----------
     passes : int
-        Samples in a row without a violation that end a run.
+        The run ends after so many samples in a row without a violation.
     """
 
     passes: int = 1
@@ -130,7 +130,7 @@ def reduce_basis(
 ) -> tuple[list[SolveResult], float]:
     """Project all models to the span of the same few rows, and compute their objectives anew.
 
-    Returns their results, and the largest |w − Pw|.
+    Returns the new results, and the largest |w − Pw|.
     """
     coef = np.concatenate([r.w.reshape(len(r.w), -1) for r in results], axis=1)
     rows = np.flatnonzero(np.any(coef != 0.0, axis=1))

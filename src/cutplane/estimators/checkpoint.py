@@ -1,10 +1,10 @@
-"""Checkpoints: the state of a fit in a file, so that it can go on after whatever ended it.
+"""Checkpoints: the state of a fit in a file, so that a later fit can continue from it.
 
-The file holds the results of the problems that are solved (classes in one-vs-rest) and the state
-of the one at hand: its cuts with their Gram matrix and factor, the best point, the scores of the
-data there, the trace. A fit that resumes repeats the iterations after it to the last bit. The state
-of a kernel machine is its dual point. The digests of the data, of each problem and of the
-parameters that determine the iterations are in the file, and one of anything else is refused.
+The file holds the results of the solved problems (classes in one-vs-rest), and the state of the
+current problem: its cuts with their Gram matrix and factor, the best point, the scores of the data
+there, and the trace. A fit that resumes repeats the iterations after this state to the last bit.
+The state of a kernel machine is its dual point. The file also holds digests of the data, of each
+problem and of the parameters that determine the iterations. A fit with other digests refuses it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ..result import Certificate, Iteration, SolveResult, Status
 logger = logging.getLogger("cutplane")
 
 KIND = "checkpoint"
-# Parameters that may be others when a fit resumes: they say when it ends, not what it computes.
+# Parameters that a resumed fit may change: they determine when it ends, not what it computes.
 FREE = (
     *("tol", "stopping", "max_iter", "time_limit", "n_jobs", "executor", "verbose", "callback"),
     *("checkpoint", "warm_start", "random_state", "cache_size", "shrinking", "working_set_size"),
 )
 REMEDY = "give another path, or start anew with Checkpoint(..., resume=False)"
-# A problem that ended so is done; others go on when the fit resumes.
+# A problem that ended with one of these is done; other problems continue when the fit resumes.
 DONE = (Status.CONVERGED, Status.NUMERICALLY_LIMITED, Status.MAX_ITER)
 
 
@@ -101,7 +101,7 @@ def check_checkpoint(value: Any) -> Checkpoint | None:
 
 
 def _records() -> Any:
-    """The kinds of records in a file besides those that all files may have."""
+    """The kinds of records that a checkpoint may contain, besides those of all files."""
     from ..solvers.decomposition.problem import DualCertificate, DualIteration
     from ..store.values import Registry
 
@@ -110,7 +110,7 @@ def _records() -> Any:
 
 @dataclass(frozen=True)
 class Known:
-    """What a file knows of a problem: its result, a state to go on from, or a start."""
+    """What a checkpoint knows about a problem: its result, a state to continue from, or a start."""
 
     result: SolveResult | None = None
     state: dict[str, Any] | None = None
@@ -119,7 +119,7 @@ class Known:
 
 @dataclass
 class CheckpointFile:
-    """The file of one fit, and what is in it.
+    """The checkpoint file of one fit.
 
     Attributes
     ----------
@@ -145,9 +145,9 @@ class CheckpointFile:
     fit_key: str
     data: bytes
     before: dict[str, str] = field(init=False, default_factory=dict)
-    # Problems that are done: their results, and the digests of the problems.
+    # For each problem that is done, its result and its digest.
     _solved: list[tuple[SolveResult, bytes]] = field(init=False, default_factory=list)
-    # The same from the file, for problems to come, and the state of the problem after these.
+    # The same from the file, for problems to come, and the state of the problem after them.
     _waiting: list[tuple[SolveResult, bytes]] = field(init=False, default_factory=list)
     _state: dict[str, Any] | None = field(init=False, default=None)
     _state_digest: bytes = field(init=False, default=b"")
@@ -182,8 +182,8 @@ class CheckpointFile:
                 raise ValueError("parameters or state are missing")
             for result, _ in solved:
                 _check_result(result)
-                # Of a linear model all problems have the same weights; those of a kernel machine
-                # are compared with the problem.
+                # In a linear model the w of all problems have the same shape. The state of a kernel
+                # machine is compared with its problem.
                 if "best" in state and result.w.shape != state["best"]["w"].shape:
                     raise ValueError("a result has weights of another length")
         self._check(*facts, data)
@@ -216,7 +216,7 @@ class CheckpointFile:
         return ValueError(f"{self._path} is a checkpoint of a fit with other {cause}; {REMEDY}")
 
     def begin(self, digest: bytes, done: Callable[[SolveResult], bool]) -> Known:
-        """What the file knows of the next problem.
+        """What the file contains about the next problem.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class CheckpointFile:
             result, known = self._waiting.pop(0)
             if known != digest:
                 raise self._refusal("y or sample_weight")
-            if not done(result):  # the rule is stricter than it was
+            if not done(result):  # the stopping rule is stricter than in the first fit
                 return Known(start=result.w)
             self._solved.append((result, digest))
             return Known(result=result)
@@ -242,7 +242,7 @@ class CheckpointFile:
         return Known(state=state)
 
     def damaged(self, error: Exception) -> ValueError:
-        """The error for a state that a solver cannot go on from."""
+        """The error for a state from which a solver cannot continue."""
         from ..store import container
 
         return container.damaged(str(self._path), f"its state does not fit together ({error})")
@@ -250,17 +250,17 @@ class CheckpointFile:
     # -- writing --------------------------------------------------------------
 
     def due(self) -> bool:
-        """Whether it is time to write, or nothing of the problem at hand is known yet."""
+        """Whether to write now: it is time, or the file has no state of the current problem yet."""
         return self._last is None or time.monotonic() - self._written >= self.checkpoint.every
 
     def record(self, state: dict[str, Any]) -> None:
-        """Note the state of the problem at hand, and write it if it is time to."""
+        """Keep the state of the current problem, and write it if it is time."""
         self._last = state
         if self.due():
             self._write(strict=self._written == -math.inf)
 
     def end(self, result: SolveResult, last: bool) -> None:
-        """The problem at hand has ended, and whether it was the last one of the fit."""
+        """The current problem has ended; ``last`` tells whether it was the fit's last problem."""
         if self._closed:
             return
         done = result.status in DONE
@@ -271,7 +271,7 @@ class CheckpointFile:
         self._closed = not done
 
     def _write(self, strict: bool) -> None:
-        """Write the file. A failure during a fit is logged, and the fit goes on."""
+        """Write the file. A failure during a fit is logged, and the fit continues."""
         if self._closed:
             return
         from ..store import container

@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 SQUARE = 300  # rows and columns of a block of a whole matrix
-# Error of gamma·|x − z|² that is accepted for the sake of speed.
+# Largest error of gamma·|x − z|² with which single precision is used, because it is faster.
 SINGLE_ERROR = 1e-5
 DOUBLE_ERROR = 1e-10
-# Rows and columns of a block whose values are summed up at once and kept nowhere: it stays in the
-# cache of a core.
+# Rows and columns of a block whose values are summed at once and not kept, so that the block stays
+# in a core's cache.
 SUM_ROWS, SUM_COLUMNS = 256, 256
-WORTH_A_COPY = 0.9  # part of the features that are left when the others are dropped
-FEW_FEATURES = 64  # of rows whose values may be computed one row at a time
-PAIRWISE = 1024  # rows whose products are added by pairs
-# Relative size of a negative eigenvalue that rounding does not explain.
+WORTH_A_COPY = 0.9  # unused features are dropped if at most this part of the features is left
+FEW_FEATURES = 64  # with at most so many, kernel values may be computed one row at a time
+PAIRWISE = 1024  # rows in a piece of a sum; within a piece products are added by pairs
+# A negative eigenvalue of larger relative size cannot come from rounding.
 NEGATIVE = 1e-6
-# Difference of mirrored values, as part of the largest one, that rounding explains.
+# Mirrored values may differ by this part of the largest value, because of rounding.
 SYMMETRY = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 
 
@@ -79,7 +79,7 @@ class Kernel:
 
     @property
     def definite(self) -> bool | None:
-        """Whether the kernel is positive semidefinite on any data; None if nothing is known."""
+        """Whether the kernel is positive semidefinite on all data; None if this is not known."""
         if self.name in ("linear", "rbf"):
             return True
         if self.name == "poly":
@@ -246,7 +246,7 @@ class KernelMatrix(ABC):
         return None
 
     def compiled(self) -> tuple[Any, ...] | None:
-        """The rows as compiled loops want them to compute a row of values; None if they cannot."""
+        """The rows in the form from which compiled loops compute values; None if they cannot."""
         return None
 
     @abstractmethod
@@ -255,7 +255,7 @@ class KernelMatrix(ABC):
 
     @abstractmethod
     def restricted(self, columns: np.ndarray) -> KernelMatrix:
-        """The same rows with these of its columns only."""
+        """The matrix with only these of its columns."""
 
     def values_of(self, which: np.ndarray) -> int:
         """How many values sums over these rows take."""
@@ -297,17 +297,17 @@ class KernelMatrix(ABC):
     def grouped(
         self, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
     ) -> np.ndarray:
-        """Sums as those of ``combine``, for every group of terms at once.
+        """Sums as from ``combine``, for several groups of terms at once.
 
-        Most groups are short, so they are taken together, in pieces that make products of
-        matrices; a piece's coefficients are a matrix with a column for every group.
+        Most groups are short. So several groups are joined into a piece, for which the sums are one
+        product of matrices: the coefficients of a piece are a matrix with a column per group.
 
         Parameters
         ----------
         which, coef
             Terms, as for ``combine``, with one coefficient each.
         groups : ndarray of int64, shape (q,)
-            The group of each, ascending, below ``count``.
+            The group of each term, ascending, below ``count``.
         count : int
 
         Returns
@@ -432,7 +432,7 @@ class ProductMatrix(KernelMatrix):
             self._executor.run(piece, len(pieces))
 
     def whole(self) -> np.ndarray:
-        """All values of rows among themselves; of a block and its mirror image one is computed."""
+        """All values of rows among themselves. Only one of two mirrored blocks is computed."""
         count = -(-len(self._left) // SQUARE)
         places = [np.arange(k * SQUARE, min((k + 1) * SQUARE, self.columns)) for k in range(count)]
         parts = [self._left.take(place) for place in places]
@@ -528,7 +528,7 @@ class PrecomputedMatrix(KernelMatrix):
 
     @cached_property
     def diagonal(self) -> np.ndarray:  # type: ignore[override]
-        """k(x, x), for whom it may concern."""
+        """k(x, x) of every row."""
         return self._values.diagonal().astype(np.float64)
 
     def restricted(self, columns: np.ndarray) -> PrecomputedMatrix:
@@ -592,7 +592,7 @@ def has_negative_eigenvalue(matrix: KernelMatrix, rows: np.ndarray) -> bool:
 
 
 def call_kernel(function: Callable[[Any, Any], Any], left: Any, right: Any) -> np.ndarray:
-    """The user's function of two sets of rows, checked."""
+    """Call the user's function for two sets of rows, and check its result."""
     shape = (left.shape[0], right.shape[0])
     values = function(left, right)
     if scipy.sparse.issparse(values):
@@ -615,7 +615,7 @@ def call_kernel(function: Callable[[Any, Any], Any], left: Any, right: Any) -> n
 
 
 def check_precomputed(values: np.ndarray) -> None:
-    """A precomputed kernel of the training data is square and symmetric."""
+    """Check that a precomputed kernel of the training data is square and symmetric."""
     rows, columns = values.shape
     if rows != columns:
         raise ValueError(

@@ -17,8 +17,8 @@ import scipy.sparse
 
 from ..loops import kernel_values as loops
 
-# Sparse rows are stored densely if that takes at most this many numbers per non-zero, where
-# a dense product is as fast, and at most so much memory.
+# Sparse rows are stored densely if this takes at most so many numbers per non-zero, because then
+# dense products are as fast, and at most so much memory.
 DENSE_PER_NONZERO = 12
 DENSE_BYTES = 1 << 28
 # Columns of a block of products. No power of two: its rows should not fall on the same cache lines.

@@ -23,28 +23,29 @@ PACKED_PART, PACKED_COUNT = 0.6, 8
 # Numbers of a strip of columns, which should stay in the second cache.
 PANEL = 1 << 15
 WIDEST, NARROWEST = 256, 64
-SOME = 1000  # rows that are looked at
-# Columns that a thread works on at a time: few where there are few.
+SOME = 1000  # rows from which the share of zeros is estimated
+# Columns that a thread works on at a time: fewer if there are few columns.
 FEW, MANY = 256, 2048
 # Rows and columns of a block of products.
 BLOCK_ROWS, BLOCK_COLUMNS = 256, 512
-# Squared norms, and gamma, that float32 can do with: neither overflows nor vanishes.
+# Squared norms and gamma up to this neither overflow nor underflow in float32.
 MODERATE = 1e30
 # Largest gamma·|x|² whose rounding is accepted: an error of 1e-5 in the exponent.
 MOST_REACH = 1e-5 / float(np.finfo(np.float32).eps)
 
 
 def origin_of(gamma: float, x: np.ndarray, part: float = 1.0) -> np.ndarray | None:
-    """Where to put the origin for sums over these rows; None if float32 is not precise enough.
+    """The origin for sums over these rows; None if float32 is not precise enough.
 
-    It is their mean, unless most numbers are 0: to fill these would cost more than it gains.
+    It is the mean of the rows. If most numbers are 0 and float32 is precise enough without
+    centring, it is 0, because centred rows would have no zeros that save work.
 
     Parameters
     ----------
     gamma : float
     x : ndarray
     part : float
-        Of the largest gamma·|x|² that is accepted.
+        gamma·|x|² may be at most this part of MOST_REACH.
     """
     norms = squared_norms(x)
     largest = float(norms.max(initial=0.0))

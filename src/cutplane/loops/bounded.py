@@ -19,9 +19,10 @@ import numpy as np
 from .._jit import jit
 
 ROUNDING = 2.0**-53
-# Rounding errors of a few operations, and of a sum that numpy takes in pairs, generously.
+# Generous bounds, in units of rounding: for a few operations, and for a sum that numpy adds in
+# pairs.
 FEW, MANY = 8, 64
-# A little more than what is lost by computing the bounds themselves in float64.
+# Bounds are multiplied by this, because they are computed in float64 and rounded themselves.
 ABOVE = 1.0 + 2.0**-20
 # Splits a number of 53 bits into two of 26.
 SPLITTER = 134217729.0
@@ -38,7 +39,7 @@ def scores(values, indices, starts, w, start, out, errors):
             total = start[c]
             size = abs(start[c])
             for p in range(first, last):
-                if indices is None:  # decided when compiled
+                if indices is None:  # numba decides this when it compiles
                     j = p - first
                 else:
                     j = indices[p]
@@ -51,7 +52,7 @@ def scores(values, indices, starts, w, start, out, errors):
 
 @jit
 def add_product(high, low, x, w):
-    """high + low + x·w, exactly but for the last sum, of what is small."""
+    """high + low + x·w. Only the sum of the small terms has a rounding error."""
     product = x * w
     t = SPLITTER * x
     x_high = t - (t - x)
@@ -68,7 +69,7 @@ def add_product(high, low, x, w):
 
 @jit
 def precise_scores(values, indices, starts, w, start, high, low, errors):
-    """high + low = the ``scores``, to twice the digits."""
+    """As ``scores``, in twice the digits: the scores are high + low."""
     for i in range(high.shape[0]):
         first = np.uint64(starts[i])
         last = np.uint64(starts[i + 1])

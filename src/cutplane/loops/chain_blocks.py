@@ -10,12 +10,12 @@ from the labelling b of least u among those that have one to the labelling a of 
 
     min(α_b, (u_a − u_b) / (c·|Ψ(a) − Ψ(b)|²)),
 
-again and again, for which it needs the products <Ψ(a), Ψ(b)> alone; then it brings w up to date at
+again and again. For these moves it needs only the products <Ψ(a), Ψ(b)>. Then it updates w at
 the features of this sequence. These are pairwise steps of block-coordinate Frank–Wolfe
 (Lacoste-Julien et al. 2013; Osokin et al. 2016). A visit with inference first finds the most
-violated labelling there is. One without takes the labellings that are known: tokens on which they
-agree add the same to every u, so that it reads the others alone. ``weights`` is w in its parts, a
-``ChainWeights``.
+violated of all labellings. A visit without inference uses only the known labellings. Tokens on
+which all of these agree add the same to every u, so the visit reads only the other tokens.
+``weights`` is w in its parts, a ``ChainWeights``.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ import numpy as np
 from .._jit import jit
 from .viterbi import worst_path
 
-# Shares of a sequence are moved until u differs by this part of what it did at first. With 0.01
-# the same number of passes, each a little dearer; with 0.5 a fifth more passes.
+# A visit moves shares until the largest difference of the u is this part of what it was at first.
+# With 0.01 a fit takes as many passes, and each costs a little more; with 0.5 it takes a fifth more
+# passes.
 LEVEL = 0.1
-# Moves of share per labelling at most, where rounding is in the way.
+# A visit makes at most so many moves per labelling, in case rounding keeps it from the level.
 MOVES = 16
 
 
 class Tokens(NamedTuple):
-    """The rows of all tokens; ``indices`` are not looked at if they are dense."""
+    """The rows of all tokens. ``indices`` are not used if the rows are dense."""
 
     values: np.ndarray
     indices: np.ndarray
@@ -44,10 +45,11 @@ class Tokens(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """What is known of all sequences.
+    """All sequences, with the products of their tokens.
 
-    ``gram`` holds <x_t, x_t'> for all pairs of tokens of a sequence, one square after the other;
-    they begin at ``gram_starts``. ``alpha`` is room for the forward pass over the longest.
+    ``gram`` holds <x_t, x_t'> for all pairs of tokens of a sequence: one square per sequence, which
+    begins at its entry of ``gram_starts``. ``alpha`` is a buffer for the forward pass over the
+    longest sequence.
     """
 
     starts: np.ndarray
@@ -61,10 +63,10 @@ class Sequences(NamedTuple):
 
 
 class Mixtures(NamedTuple):
-    """The labellings that are known of every sequence.
+    """The known labellings of every sequence.
 
-    Sequence s has ``counts[s]`` labellings, the truth first, and room for ``slots[s]``, which
-    begins at ``at[s]`` in ``store``; ``region`` says what is there.
+    Sequence s has ``counts[s]`` labellings, the truth first, and room for ``slots[s]``. Their data
+    begin at ``at[s]`` in ``store``; ``region`` returns views of them.
     """
 
     counts: np.ndarray
@@ -133,7 +135,7 @@ def path_product(gram, length, boundaries, one, other):
 
 @jit
 def drop_unused(mixtures, s, length):
-    """Free the slots of labellings that have no share, but not the truth's."""
+    """Free the slots of labellings without a share. The truth keeps its slot."""
     shares, losses, products, paths = region(mixtures, s, length)
     count = mixtures.counts[s]
     n = 1
@@ -150,7 +152,7 @@ def drop_unused(mixtures, s, length):
 
 @jit
 def add_path(sequences, mixtures, s, path, loss):
-    """Give a labelling a slot, without a share. There must be a free one."""
+    """Add a labelling with share 0. There must be a free slot."""
     length = sequences.starts[s + 1] - sequences.starts[s]
     shares, losses, products, paths = region(mixtures, s, length)
     m = mixtures.counts[s]
@@ -166,7 +168,7 @@ def add_path(sequences, mixtures, s, path, loss):
 
 @jit
 def begin_with_truth(sequences, mixtures):
-    """Let the truth be the only labelling of every sequence that has a token."""
+    """Make the truth the only labelling of every sequence that has a token."""
     for s in range(mixtures.counts.shape[0]):
         begin, end = sequences.starts[s], sequences.starts[s + 1]
         if begin < end:
@@ -176,9 +178,9 @@ def begin_with_truth(sequences, mixtures):
 
 @jit
 def move_shares(u, shares, products, cost):
-    """Move shares between the outputs of an example; returns by how much the dual has grown.
+    """Move shares between the outputs of an example; returns the growth of the dual.
 
-    ``u`` holds u_a of its outputs, and follows; ``products`` holds <Ψ(a), Ψ(b)>.
+    ``u`` holds u_a of the outputs and is updated. ``products`` holds <Ψ(a), Ψ(b)>.
     """
     count = u.shape[0]
     grown = 0.0
@@ -214,8 +216,8 @@ def move_shares(u, shares, products, cost):
 def differing(paths, where, steps):
     """Find where the labellings of a sequence differ.
 
-    ``where`` gets the tokens on which they do; ``steps`` the tokens, but the first one, on which
-    they do or which follow such a token. Returns how many there are of each.
+    ``where`` gets the tokens on which the labellings differ. ``steps`` gets, without the first
+    token, the tokens on which they differ and the tokens after these. Returns both numbers.
     """
     count, length = paths.shape
     n = 0
@@ -276,7 +278,7 @@ def score_tokens(tokens, emissions, a, length, scores):
 def score_labels(tokens, emissions, a, paths, where, scores):
     """Scores of the labels that labellings have for some tokens of the sequence at token a.
 
-    Returns how many numbers were read one by one for it.
+    Returns how many numbers were read one by one.
     """
     count = paths.shape[0]
     read = 0
@@ -288,7 +290,7 @@ def score_labels(tokens, emissions, a, paths, where, scores):
             here[int(paths[m, t])] = 0.0
         for m in range(count):
             k = int(paths[m, t])
-            if here[k] == 0.0:  # not computed yet, or nothing was read for it
+            if here[k] == 0.0:  # not computed yet, or the score is 0
                 for p in range(begin, end):
                     feature = p - begin if tokens.dense else tokens.indices[p]
                     here[k] += tokens.values[p] * emissions[feature, k]
@@ -298,7 +300,7 @@ def score_labels(tokens, emissions, a, paths, where, scores):
 
 @jit
 def is_known(paths, path):
-    """Whether a labelling is one of these."""
+    """Whether a labelling is among the known ones."""
     for m in range(paths.shape[0]):
         alike = True
         for t in range(paths.shape[1]):
@@ -310,12 +312,12 @@ def is_known(paths, path):
 
 @jit
 def visit(tokens, sequences, mixtures, weights, order, gaps, inference):
-    """Visit the sequences in ``order``, with inference or with the labellings that are known.
+    """Visit the sequences in ``order``, with inference or with the known labellings only.
 
-    With inference ``gaps`` (sequences,) gets c·(largest u − Σ_a α_a·u_a), the part of the duality
-    gap that the sequence had before its step. Returns by how much the dual has grown, how many
-    sequences were visited (the next one of ``order``, if there is one, needs a slot and has none),
-    and how many numbers were read one by one where there was no inference.
+    With inference ``gaps`` (sequences,) gets c·(largest u − Σ_a α_a·u_a), the sequence's part of
+    the duality gap before its step. Returns the growth of the dual, the number of visited
+    sequences, and how many numbers were read one by one without inference. If not all were visited,
+    the next sequence of ``order`` needs a slot and has none.
     """
     labels = weights.emissions.shape[1]
     longest = sequences.alpha.shape[0]
@@ -356,7 +358,7 @@ def visit(tokens, sequences, mixtures, weights, order, gaps, inference):
         if not inference:
             read += count * (length + n_steps)
             read += score_labels(tokens, weights.emissions, a, paths[:count], where, scores)
-        # Up to what is the same for all of them.
+        # u without a term that is the same for all labellings.
         u = values[:count]
         mean = 0.0
         for m in range(count):
@@ -397,7 +399,7 @@ def copy_shares(starts, mixtures, out):
 
 @jit
 def as_shares(target):
-    """Make negative shares of an example 0 and scale the others, so that their sum is 1."""
+    """Set negative shares of an example to 0 and scale the other shares so that their sum is 1."""
     total = 0.0
     for m in range(target.shape[0]):
         target[m] = max(0.0, target[m])
@@ -407,7 +409,7 @@ def as_shares(target):
 
 @jit
 def set_shares(tokens, sequences, mixtures, weights, target):
-    """Make the shares of all labellings the nearest to ``target`` that can be, and w follow."""
+    """Set the shares of all labellings to feasible ones near ``target``, and update w."""
     longest = sequences.alpha.shape[0]
     amounts = np.empty(weights.emissions.shape[1])
     tokens_that_differ = np.empty(longest, np.int64)
@@ -437,10 +439,11 @@ def set_shares(tokens, sequences, mixtures, weights, target):
 def differences(sequences, mixtures, shares, transitions, begin, finish):
     """The features of all mixtures less those of the truth; returns the sum of their losses.
 
-    ``shares`` (tokens, K) gets those of the labels of each token; the counts of labels in a row, of
-    first and of last labels are added to the others. The shares of the labellings but the truth's
-    are what this is made of: where rounding has made their sum more than 1 they are scaled, so
-    that the result belongs to a mixture.
+    ``shares`` (tokens, K) gets the part of the features in the emissions: shares of the labels of
+    each token. The counts of transitions, first labels and last labels are added to the other
+    arrays. All is computed from the shares of the labellings other than the truth. If rounding has
+    made the sum of these shares more than 1, they are scaled, so that the result belongs to a
+    mixture.
     """
     shares[...] = 0.0
     total = 0.0
@@ -456,7 +459,7 @@ def differences(sequences, mixtures, shares, transitions, begin, finish):
         own[0] = max(0.0, 1.0 - others)
         for m in range(1, count):
             total += own[m] * losses[m]
-            # The truth loses what the others have.
+            # The features of the truth count with minus the sum of the other shares.
             for share, path in ((own[m], paths[m]), (-own[m], paths[0])):
                 for t in range(length):
                     k = int(path[t])

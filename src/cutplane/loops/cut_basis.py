@@ -1,13 +1,15 @@
 """Small systems of cuts in a kernel's space.
 
-Solving with a lower triangular factor in place, for vectors too short for a library call; and the
-dual of a support vector machine without bias on a few rows, whose kernel values are stored:
+``solve_lower`` and ``solve_upper`` solve in place with a triangular factor, for vectors that are
+too short for a library call. ``ascend`` solves the dual of a support vector machine without bias on
+a few rows, whose kernel values are stored:
 
     max_α  Σα − ½·Σ_ij α_i·α_j·y_i·y_j·K_ij,    0 ≤ α_i ≤ upper_i
 
-One α at a time moves to its best value, always the one that gains most. With s_i = Σ_j α_j·y_j·K_ij
-and the slope r_i = 1 − y_i·s_i that value is α_i + r_i / K_ii, kept within its bounds. The gap to
-the primal point w = Σ_j α_j·y_j·φ(x_j) is Σ_i (upper_i·max(0, r_i) − α_i·r_i).
+Each step moves one α to its best value, always the α that gains most. Let s_i = Σ_j α_j·y_j·K_ij,
+and let r_i = 1 − y_i·s_i be the slope. Then the best value is α_i + r_i / K_ii, clipped to its
+bounds. The gap to the primal point w = Σ_j α_j·y_j·φ(x_j) is
+Σ_i (upper_i·max(0, r_i) − α_i·r_i).
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ SOME = 16  # rows added before their sum is
 UNIT = 2.0**-53  # of rounding
 
 
-# Doubles as integers of the same order: the compiler vectorises the minimum of integers, not
-# that of floating point numbers, where NaN would have to be minded.
+# Searches for extremes compare doubles as integers that have the same order. The compiler
+# vectorises the minimum of integers, but not of floating point numbers, because of NaN.
 MOST = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
@@ -38,9 +38,9 @@ def _copy_row(source, columns, out):
 
 @jit
 def _extremes(g, may_grow, may_fall):
-    """Keys of the least g of what may grow and of the largest g of what may fall.
+    """Keys of two extremes: the least g of what may grow, and the largest g of what may fall.
 
-    A function of its own: within ``pairwise_steps`` the compiler would not vectorise the loop.
+    A function of its own, because within ``pairwise_steps`` the compiler does not vectorise it.
     """
     lowest = MOST
     highest = -MOST
@@ -108,15 +108,16 @@ def pairwise_steps(
 ):  # fmt: skip
     """Minimise over all of β by steps of pairs, chosen by second order (Fan, Chen, Lin 2005).
 
-    The kernel value of a and b is K[place[a], b]. Where ``place[a]`` is negative, K does not hold
-    row a yet: when a step needs it, it is copied from source[rows[a], columns], behind the others,
-    or computed, if ``points`` is not None: the arguments of ``_kernel_row`` from ``form`` to
-    ``degree``. g and beta are changed. Stops once max over pairs of g_j − g_i is at most ``tol``,
-    after ``max_steps``, or if K has no room for both rows of a step. ``may_grow``, ``may_fall`` and
-    ``gains`` are room for a number of every variable, int64 because that is as wide as g.
+    The kernel value of a and b is K[place[a], b]. If ``place[a]`` is negative, K does not hold
+    row a yet. When a step needs this row, it is copied from source[rows[a], columns] behind the
+    other rows. If ``points`` is not None, the row is computed instead: ``points`` are the arguments
+    of ``_kernel_row`` from ``form`` to ``degree``. g and beta are changed. The steps end when the
+    maximum of g_j − g_i over pairs is at most ``tol``, after ``max_steps``, or when K has no room
+    for both rows of a step. ``may_grow``, ``may_fall`` and ``gains`` are buffers with a number per
+    variable, int64 because this is as wide as g.
 
-    Returns the number of steps, the violation that is left, and the least curvature met, relative
-    to the diagonal.
+    Returns the number of steps, the remaining violation, and the least curvature of a step,
+    relative to the diagonal.
     """
     q = g.shape[0]
     held = 0
@@ -186,8 +187,8 @@ def pairwise_steps(
 def sums_with_sizes(K, place, beta, s, sizes, part, part_size):
     """s[t] += Σ_j beta[j]·K[place[j], t], and sizes[t] the same of absolute values.
 
-    Terms are added SOME at a time, and then these sums: a term goes through SOME + q / SOME
-    additions at most. ``part`` and ``part_size`` are room for them, filled with 0.
+    SOME terms are added first, then these sums. So a term goes through at most SOME + q / SOME
+    additions, which keeps rounding errors small. ``part`` and ``part_size`` are buffers of zeros.
     """
     for first in range(0, beta.shape[0], SOME):
         used = False
@@ -222,9 +223,10 @@ def compact_rows(flat, slots, width, keep):
 
 @jit
 def assess(g, beta, lower, upper, search):
-    """Where a point stands: its violation, a bias, and primal − dual with this bias.
+    """The violation of a point, a bias, and primal − dual with this bias.
 
-    The violation is max g of what may fall − min g of what may grow, or 0. With r = g + bias,
+    The violation is max g of the variables that may fall − min g of those that may grow, or 0. With
+    r = g + bias,
 
         primal − dual = Σ (β − lower)·max(0, r) + (upper − β)·max(0, −r).
 
@@ -278,9 +280,10 @@ def assess(g, beta, lower, upper, search):
 
 @jit
 def balance(beta, lower, upper, total):
-    """Bring Σβ as near to the total as one free variable can; the smallest has the finest digits.
+    """Move one free variable so that Σβ is as near to the total as possible.
 
-    Twice, because the first change is rounded. Sums are in twice the precision (Knuth's TwoSum).
+    It moves the smallest free variable, whose last digit is the finest. It does this twice, because
+    the first change is rounded. Sums are in twice the precision (Knuth's TwoSum).
     Returns a bound on |Σβ − total|.
     """
     turn = 0
@@ -313,14 +316,14 @@ def certify(
 ):  # fmt: skip
     """Bounds on both sides of the optimum, from β and a bias.
 
-    ``net`` has the sum of the variables of a row at one of them and 0 at the others: two variables
-    of a row may be large and cancel. s = Kβ of every variable is off by ``error``, c by
+    A row may have two variables, which may be large and cancel. So ``net`` has the sum of a row's
+    variables at one of them, and 0 at the other. s = Kβ of every variable is off by ``error``, c by
     ``linear_error``·|c|, Σβ by ``lack``. K + εI is positive semidefinite for an ε that adds
-    ``lift`` to βᵀKβ; ``largest_root`` is the largest √K_ii. ``shift``, ``shift_error`` and
+    ``lift`` to βᵀKβ. ``largest_root`` is the largest √K_ii. ``shift``, ``shift_error`` and
     ``reach`` are those of ``KernelMatrix.moved``.
 
-    Returns the bias of rows that were not moved, primal, dual, the part of the gap that is
-    rounding, and the largest error of r = s + c + bias.
+    Returns the bias for the original rows (before they were moved), primal, dual, the part of the
+    gap that comes from rounding, and the largest error of r = s + c + bias.
     """
     count = UNIT * (beta.shape[0] + 8.0)
     offset = 0.0
@@ -344,7 +347,7 @@ def certify(
         r = g + bias
         off = error[t] + more + UNIT * (abs(g) + abs(r)) + linear_error * abs(c)
         gap += (beta[t] - (lower[t] if r > 0.0 else upper[t])) * r
-        if not r >= off:  # also if one is no number: then no sum is
+        if not r >= off:  # true for NaN, too, so that NaN reaches the sums
             losses += upper[t] * (off - r)
         if not -r >= off:
             losses -= lower[t] * (off + r)
@@ -361,7 +364,7 @@ def certify(
     # The best bias is at most max|c| + |w*|·max √K_ii, and |w*|² at most twice the primal.
     longest = math.sqrt(2.02 * max(0.0, primal if total == 0.0 else half + half_error))
     farthest = steepest + longest * largest_root
-    # The dual of K + εI is below that of K, and a bound even if K needs the ε.
+    # The dual of K + εI is below the dual of K. It is a bound even if K is not semidefinite.
     half_error += 0.5 * lift * (1.0 + count)
     dual = -half - slope - half_error - (count + linear_error) * slope_size - lack * farthest
     dual -= 4.0 * UNIT * (abs(half) + abs(slope))

@@ -17,7 +17,7 @@ from .._jit import jit, prefetch
 from ..losses import argument, conjugate, direction, dual_step
 from .flat_rows import add, dot
 
-# A step so steep that no domain stops it tells how far a row's score is from where it should be.
+# With this slope a step crosses every domain, so it shows how far a row's score is from its target.
 STEEP = 65536.0
 TINY = 1e-300
 # Bytes in a line of the cache.
@@ -26,19 +26,19 @@ CACHE_LINE = 64
 
 @jit
 def _pull(loss, u, z):
-    """z less the nearest slope of ℓ* at u: 0 where u is optimal."""
+    """z minus the nearest slope of ℓ* at u. It is 0 if u is optimal."""
     return STEEP * (dual_step(loss, u, z, STEEP) - u)
 
 
 @jit
 def _idle(loss, u, z, h, reach):
-    """Whether u stays though z moves by ``reach``."""
+    """Whether u would stay the same if z moved by ``reach``."""
     return dual_step(loss, u, z - reach, h) == u and dual_step(loss, u, z + reach, h) == u
 
 
 @jit
 def _ask_for(values, indices, starts, rows, labels, costs, squares, u):
-    """Have the memory of some rows fetched, so that they may be visited in any order."""
+    """Have the processor fetch some rows into the cache ahead of their visits."""
     one = np.uint64(1)
     for k in range(rows.shape[0]):
         i = np.uint64(rows[k])
@@ -73,10 +73,10 @@ def visit(
     u,
     idle,
 ):
-    """Maximise D over u_i for each row in ``order``; ``idle`` says which need not come again.
+    """Maximise D over u_i for each row in ``order``; ``idle`` gets which rows may be skipped later.
 
-    Memory is asked for ``ahead`` rows at a time. Returns the sum of squared violations, how many
-    there were, and the gain in D, or less than it if ``curvature`` is None.
+    Rows are fetched ``ahead`` rows at a time. Returns the sum of squared violations, their number,
+    and the gain in D. If ``curvature`` is None, the third number is a lower bound on the gain.
     """
     square = bias[0]
     tau = bias[1]
@@ -119,9 +119,9 @@ def visit(
 
 @jit
 def judge(loss, scores, offset, labels, costs, squares, square, reach, u, idle):
-    """Say of all rows, from their scores, which are idle.
+    """From the scores of all rows, find which rows are idle.
 
-    Returns the sum of squared violations and how many there are.
+    Returns the sum of squared violations and their number.
     """
     squared = 0.0
     count = 0
@@ -144,7 +144,7 @@ def judge(loss, scores, offset, labels, costs, squares, square, reach, u, idle):
 
 @jit(reassociate=True)
 def pulls(loss, values, indices, starts, rows, labels, bias, w, u, out):
-    """out[k] = z − ℓ*'(u) of the row rows[k], whose u is inside the domain and off kinks."""
+    """out[k] = z − ℓ*'(u) of row rows[k]. Its u must be inside the domain and at no kink."""
     offset = bias[2] + bias[0] * bias[1]
     for k in range(rows.shape[0]):
         i = rows[k]
@@ -171,9 +171,9 @@ def products(values, indices, starts, rows, w, out):
 
 @jit
 def deal(rows, tiles, size, together, out):
-    """out = the rows in tiles of ``size`` neighbours, a row of each of some tiles in turn.
+    """out = an order of the rows, in tiles of ``size`` neighbours.
 
-    ``tiles`` is the order of the tiles, of which so many are dealt out ``together``.
+    ``tiles`` is the order of the tiles. A row of each of ``together`` tiles comes in turn.
     """
     count = 0
     for t in range(0, tiles.shape[0], together):

@@ -1,12 +1,12 @@
-"""A row of a flat matrix and a vector: their product, and adding one to the other.
+"""The product of a row of a flat matrix with a vector, and adding a row to a vector.
 
 The row is ``values[first:stop]`` at the columns ``indices[first:stop]``, or at all columns where
 ``indices`` is None, for dense rows. ``first`` and ``stop`` are unsigned, which spares the check for
 negative indices.
 
-They become part of the kernels that call them: a call would count the references to its arrays,
-which takes longer than a short row does. Sums over dense rows are vectorised where the kernel lets
-sums be reassociated.
+These functions are inlined into the kernels that call them, because a call would count references
+to its arrays, which takes longer than a short row. Sums over dense rows are vectorised if the
+kernel allows the compiler to reassociate sums.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _dense_dot(values, first, stop, w):
 @jit(inline=True)
 def dot(values, indices, first, stop, w):
     """<x, w>."""
-    if indices is None:  # decided when compiled
+    if indices is None:  # numba decides this when it compiles
         return _dense_dot(values, first, stop, w)
     return _sparse_dot(values, indices, first, stop, w)
 

@@ -1,7 +1,7 @@
 """Coordinates for points of which only the products are known.
 
-Row j of the Cholesky factor of the Gram matrix has the same products with the rows
-before it as point j has with the points before it.
+The coordinates of point j are row j of the Cholesky factor of the Gram matrix: this row
+has the same products with earlier rows as point j has with earlier points.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import math
 
 from .._jit import jit
 
-# Added to the diagonal of a Gram matrix of t points, as a part of it, before it is factored:
-# JITTER·(1 + JITTER_GROWTH·t). Without, the pivots of dependent points are rounding, and what
-# is divided by them grows from row to row.
+# Before a Gram matrix of t points is factored, this part of its diagonal is added to the diagonal:
+# JITTER·(1 + JITTER_GROWTH·t). Otherwise the pivots of dependent points would consist of rounding
+# errors, and numbers divided by them would grow from row to row.
 JITTER = 1e-14
 JITTER_GROWTH = 0.02
 
@@ -40,7 +40,7 @@ def embed(gram, points, j):
         points[j, r] = s
         rest -= s * s
     points[j, j] = math.sqrt(max(rest, 0.5 * jitter))
-    if rest < 0.0:  # the jitter was not enough: at least the row shall not be too long
+    if rest < 0.0:  # the jitter was not enough, so at least scale the row to the right length
         shrink = math.sqrt(gram[j, j] / (gram[j, j] - rest))
         for r in range(j + 1):
             points[j, r] *= shrink
@@ -48,7 +48,7 @@ def embed(gram, points, j):
 
 @jit
 def forget(points, t, place, basis, size, cosines, sines):
-    """Take a point out of coordinates made by ``embed``, turning the basis with them."""
+    """Remove a point from coordinates made by ``embed``, and rotate the basis accordingly."""
     for k in range(place, t - 1):
         for c in range(k + 2):
             points[k, c] = points[k + 1, c]
@@ -62,7 +62,7 @@ def forget(points, t, place, basis, size, cosines, sines):
         points[t - 1, c] = 0.0
     for r in range(size):
         _turn(basis, r, place, t - 1, cosines, sines)
-        basis[r, t - 1] = 0.0  # nothing but rounding
+        basis[r, t - 1] = 0.0  # only rounding errors are left here
 
 
 @jit

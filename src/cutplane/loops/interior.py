@@ -1,9 +1,8 @@
 """Rows of the interior point method; see ``solvers.interior`` for its equations.
 
 A row has u strictly inside the domain (low, high) of the conjugate, p > 0 with p·(high − u) → 0 and
-q > 0 with q·(u − low) → 0. Where the domain has no lower end, low = −∞, q is 0 and takes no part.
-``curvature`` is ℓ*''.
-``moves`` are the changes of u, p and q by row in the direction of the last solution.
+q > 0 with q·(u − low) → 0. If the domain has no lower end (low = −∞), q is 0 and has no effect.
+``curvature`` is ℓ*''. ``moves`` are, for each row, the changes of u, p and q in the last direction.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from ..losses import argument, conjugate_slope, direction, value
 
 @jit
 def _linear(loss, curvature, z, u, p, q, du, dp, dq, low, high, target):
-    """D and e of Δu = D(Δz − e), and what p and q change by besides.
+    """D and e of Δu = D(Δz − e), and the parts of Δp and Δq that do not depend on Δu.
 
-    (p + Δp)(high − u − Δu) = target to first order, but for the product Δp·Δu, which is that of
-    the moves given; q likewise.
+    The equation is (p + Δp)(high − u − Δu) = target, in which the product Δp·Δu is taken from the
+    given moves; likewise for q.
     """
     above = high - u
     p_own = (target - p * above + dp * du) / above
@@ -35,7 +34,7 @@ def _linear(loss, curvature, z, u, p, q, du, dp, dq, low, high, target):
 
 @jit
 def begin(loss, low, high, u, p, q):
-    """The point in the middle, where z = 0 solves its equation."""
+    """Start in the middle of the domain, at the point for which z = 0 solves the equation."""
     for i in range(u.shape[0]):
         u[i] = 0.5 * (low + high) if low > -math.inf else high - 0.5
         p[i] = 1.0

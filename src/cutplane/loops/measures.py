@@ -4,8 +4,8 @@
 high to low, m = p + n. A table of a true and b false positives stands for the
 labelling that predicts the a first positives and the b first negatives.
 
-Sums run over up to m scores of any sign. They are kept as two numbers, high + low,
-so that what is lost is a rounding of the result and not of every addition.
+Sums run over up to m scores of any sign. They are kept as two numbers, high + low, so
+that only the result has a rounding error, and not every addition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .._jit import jit
 
 @jit
 def add_term(high, low, term):
-    """(high + low) + term, with the rounding error of the first kept in the second."""
+    """(high + low) + term. The low number collects the rounding errors of the high one."""
     total = high + term
     part = total - high
     return total, low + ((high - (total - part)) + (term - part))
@@ -48,7 +48,7 @@ def split(order, copies, scores, positives, ranked, ranked_scores):
 def running_sums(positives, positives_low, negatives, negatives_low, missed, alarms):
     """missed[a] = Σ of all positives but the first a, alarms[b] = Σ of the first b negatives.
 
-    Scores are two numbers, the second of which is small or 0.
+    A score is the sum of two numbers, of which the second is small or 0.
     """
     high = 0.0
     low = 0.0
@@ -94,8 +94,8 @@ def coefficients(
 ):
     """coef = per_alarm for a false positive, −per_miss for a false negative, times copies.
 
-    Equal scores of a class, of which some count and some do not, share what there is: the
-    order of the rows does not matter. Returns Σ coef·score.
+    If only some rows of equal score in a class get a coefficient, all of these rows share it, so
+    that the order of the rows does not matter. Returns Σ coef·score.
     """
     coef[:] = 0.0
     total = ranked.shape[0]

@@ -1,20 +1,21 @@
 """Pairs of rows in the wrong order, or in the right one by less than a margin.
 
-Rows stand by query, then by target; a row's number there is its place. ``local``
-are their scores s, ``reach`` = s − margin, ``weights`` w > 0, ``after``[j] the first place
-behind the rows with j's target, all (places,). A pair of i and j with y_i > y_j in one
-query is violated if reach_i < s_j: one comparison of two stored numbers, made the
-same way everywhere. ``counts``, (2·places,), gets
+Rows are sorted by query, then by target. A row's number in this order is its place.
+These arrays have an entry per place: ``local`` the scores s, ``reach`` = s − margin,
+``weights`` w > 0, and ``after``[j] the first place behind the rows with j's target. A
+pair of i and j with y_i > y_j in one query is violated if reach_i < s_j. All functions
+make this same comparison of two stored numbers. ``counts``, (2·places,), gets
 
     counts[j]          = Σ w_i over the i above j that violate    (c⁻ of j)
     counts[places + i] = Σ w_j over the j below i that violate    (c⁺ of i)
 
-A few rows are compared with one another, in vector instructions. Many are split
-at some target into low and high rows, both in order of score: a merge of s of
-the low with reach of the high ones meets every row when the weight on the
-other side is known, ``sums``: what comes behind a low row, what came before a high one.
-Then low and high rows are split further. With two targets there is one
-split; with as many targets as rows about log₂(rows / 64).
+If there are few rows, each is compared with each, in vector instructions. If there are
+many, they are split at some target into low and high rows, both in order of score. Then
+s of the low rows is merged with reach of the high rows. When the merge comes to a row,
+the weight of its violated pairs is known from ``sums``: for a low row the weight of the
+low rows behind it, for a high row the weight of the high rows before it. Then low and
+high rows are split further. With two targets there is one split; with as many targets
+as rows there are about log₂(rows / 64) levels.
 
 ``keys`` and ``ids``, (2, places), hold score and place of the rows of a node of this tree at
 [start, stop), in order of score, in line ``side``; a split writes the other line.

@@ -82,7 +82,7 @@ def csr_squared_norms(values, starts, out):
 def csr_scores_equal(values, indices, starts, w, scores):
     """As ``csr_scores`` for rows of equal values.
 
-    What is left over of a row is added without a branch, see ``coordinate``.
+    The last numbers of a row, fewer than a full step, are added without a branch.
     """
     one = np.uint64(1)
     two = np.uint64(2)

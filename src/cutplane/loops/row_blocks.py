@@ -1,7 +1,7 @@
-"""Outputs that are kept of an example, as rows, and the step of its part of the dual point.
+"""The kept outputs of an example, as rows, and the step of the example's part of the dual point.
 
-Output m has the row r_m = Ψ(x, z_m) − Ψ(x, y), the loss Δ_m and the share α_m; the truth is the
-first one, with an empty row and no loss. w = −c·Σ α_m·r_m, summed over all examples.
+Output m has the row r_m = Ψ(x, z_m) − Ψ(x, y), the loss Δ_m and the share α_m. The truth is the
+first output, with an empty row and loss 0. w = −c·Σ α_m·r_m, summed over all examples.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Kept(NamedTuple):
 
     @classmethod
     def truth(cls) -> Kept:
-        """The truth alone."""
+        """The outputs of an example that has only the truth."""
         nothing = np.zeros(1)
         indices = np.zeros(0, np.int64)
         return cls(
@@ -36,16 +36,17 @@ class Kept(NamedTuple):
     def with_output(
         self, indices: np.ndarray, values: np.ndarray, loss: float, work: np.ndarray
     ) -> Kept:
-        """With one more output, unless it is known; outputs without a share are left out.
+        """Add an output, unless it is known, and drop outputs without a share.
 
-        ``work`` are zeros, as many as w has.
+        ``work`` is an array of zeros, as long as w.
         """
         new = np.empty(len(self.losses) + 1)  # products with all rows, and with itself
         work[indices] = values
         row_products(self.starts, self.indices, self.values, work, new[:-1])
         row_products(np.array([0, len(values)]), indices, values, work, new[-1:])
         work[indices] = 0.0
-        # <r, r'> = |r|² = |r'|² for the same row alone, and these are summed in the same order.
+        # <r, r'> = |r|² = |r'|² only if the rows are the same. The three sums have the same
+        # order of additions, so the comparison is exact.
         same = (new[:-1] == new[-1]) & (np.diagonal(self.products) == new[-1])
         if np.any(same & (self.losses == loss)):
             return self
@@ -63,11 +64,11 @@ class Kept(NamedTuple):
         return Kept(starts, own, own_values, losses, shares, products)
 
     def visit(self, cost: float, w: np.ndarray) -> tuple[float, float]:
-        """Move shares, and w with them: growth of the dual, and the gap before."""
+        """Move shares and update w; returns the growth of the dual, and the gap before."""
         return visit(*self, cost, w)
 
     def move_to(self, target: np.ndarray, cost: float, w: np.ndarray) -> None:
-        """Make the shares the nearest to ``target`` that can be, and let w follow."""
+        """Set the shares to feasible ones near ``target``, and update w."""
         as_shares(target)
         add_rows(self.starts, self.indices, self.values, cost * (self.shares - target), w)
         self.shares[...] = target

@@ -21,7 +21,7 @@ def value(loss, scores, bias, labels, weights):
 
 @jit
 def highest(loss, high, low, errors, labels, out):
-    """out[i] = at least the loss at the score high + low, off by ``errors`` at most."""
+    """out[i] = an upper bound on the loss at the score high + low, which is off by ``errors``."""
     for i in range(high.shape[0]):
         y = labels[i]
         change = losses.direction(loss, y)
@@ -73,7 +73,7 @@ def coefficients(loss, scores, low, high, part, labels, weights, coef):
 def offset(loss, coef, labels, weights):
     """Σ −weight·conjugate(coef/weight): the height of the plane with these coefficients at 0."""
     total = 0.0
-    for i in range(coef.shape[0]):  # no branch, for vector instructions
+    for i in range(coef.shape[0]):  # without a branch, so that the compiler vectorises the loop
         y = labels[i]
         weight = weights[i]
         counts = weight > 0.0

@@ -3,8 +3,8 @@
 Point 0 is the origin, with b = 0.
 
 A primal active-set method: Wolfe's nearest-point algorithm with a linear term. It works on
-the points p_j and an orthogonal factor, never on their products: what decides may be far
-below the rounding of C·|p|².
+the points p_j and an orthogonal factor, never on products of points, because the differences
+that decide may be far below the rounding errors of C·|p|².
 
 The support S holds affinely independent points. Its shortest one is the base r, and
 the differences d_j = p_j − p_r of the others are factored, D = L·U (one row per point, L
@@ -12,19 +12,20 @@ lower triangular, U orthonormal). The minimiser over the affine hull of S is
 
     v = (p_r − UᵀU p_r) + Uᵀq,    L q = (b_S − b_r)/C,    Lᵀβ_S = q − U p_r,
 
-and β_r is the rest. Nothing large cancels: the part of p_r across the hull is found by
-orthogonalising, the part of v along it from b alone. So v is precise where the weights,
-rounded, do not determine it any more. With the origin in the support it is the base, and
-weights far below 1 keep their relative precision, which large C needs. The base being
-short, rounding errors of a difference are those of its point.
+and β_r = 1 − the sum of the others. Nothing large cancels: the part of p_r orthogonal to the
+hull comes from orthogonalisation, and the part of v along the hull from b alone. So v is
+precise even if the rounded weights no longer determine it. If the origin is in the support,
+it is the base. Then weights far below 1 keep their relative precision, which large C needs.
+The base is the shortest point, so a difference has hardly larger rounding errors than its
+point.
 
 Each round
 
-1. goes to that minimiser, or as far as all weights stay positive: where one becomes zero
-   its point leaves the support, and the next minimiser is tried;
-2. computes the gradient C·<p_j, v> − b_j and lets the point where it is lowest enter. One
-   that depends on the support gives a direction without curvature: the move along it ends
-   where a weight becomes zero.
+1. goes to this minimiser, or as far as all weights stay positive. If a weight becomes zero,
+   its point leaves the support, and the round tries the next minimiser;
+2. computes the gradient C·<p_j, v> − b_j, and the point with the lowest gradient enters. If
+   this point depends on the support, it gives a direction without curvature, and the move
+   along it ends when a weight becomes zero.
 
 U grows by Gram–Schmidt, repeated until it is orthogonal to rounding, and shrinks by
 rotations. The number of rounds is small with a warm start, and nothing here depends on a step
@@ -51,14 +52,14 @@ import numpy as np
 
 from .._jit import jit
 
-# Gram–Schmidt passes; the second is enough but where the rest is rounding only.
+# Most Gram–Schmidt passes. Two are enough, unless only rounding errors are left of the vector.
 PASSES = 4
 
-# Rounds without a gain after which no more is expected.
+# After so many rounds without a gain the method stops.
 FRUITLESS = 10
 
 
-# Who leaves the support: a place in it, the base, or nobody.
+# Which point leaves the support: its place there, or one of these values.
 _BASE = -1
 _NOBODY = -2
 
@@ -78,15 +79,16 @@ def solve(
 ):  # fmt: skip
     """Minimise from the feasible ``beta``, in place; returns (rounds used, gap, size).
 
-    A turn of the loop takes one point into the support or out of it, or moves to the minimiser
-    over its hull. All is written once, in one function: calls would double the compilation.
+    A turn of the loop adds a point to the support, removes one, or moves to the minimiser over the
+    hull. It is one function, because calls would double the time of compilation.
 
     Parameters
     ----------
     points, lengths, offsets, C, width
         The problem.
     dependent : float
-        A point is dependent if this part of its length, or less, is left of it.
+        A point is dependent if its distance from the support's hull is at most this part of its
+        length.
     beta : (t,) array
         A feasible start; on return the minimiser.
     gradient : (t,) array

@@ -31,8 +31,8 @@ from .products import dense_add_gradient, dense_scores
 def look(loss, width, scores, bias, labels, weights, shift, coef, bends):
     """Fill in coef and bends at scores + bias.
 
-    Returns Σ weight·ℓ(z), by how much that is above the plane of the coefficients, and the sums of
-    coef and of bends: the derivatives in the bias.
+    Returns Σ weight·ℓ(z), how much this exceeds the plane of the coefficients, and the sums of
+    coef and of bends, which are the derivatives in the bias.
     """
     total = 0.0
     slack = 0.0
@@ -124,7 +124,7 @@ def add_diagonal(values, indices, starts, bends, out):
 
 @jit(reassociate=True)
 def _settle(loss, width, scores, bias, free, labels, weights, shift, coef, bends, sums):
-    """As ``look``, after moving a free bias to where Σ coef = 0; returns the bias.
+    """As ``look``, but first move a free bias so that Σ coef = 0; returns the bias.
 
     ``sums`` are Σ weight·ℓ(z), its distance from the plane, and Σ weight.
     """
@@ -208,7 +208,8 @@ def _solve(matrix, x):
             if k < j:
                 matrix[j, k] = total / matrix[k, k]
             else:
-                # Where rounding, or a bias that moves no row, leaves nothing: stay in place.
+                # If nothing is left, through rounding or because the bias moves no row, take a
+                # huge pivot, so that this variable does not move.
                 matrix[j, j] = math.sqrt(total) if total > 0.0 else 1e150
         total = x[j]
         for q in range(j):
@@ -222,7 +223,7 @@ def _solve(matrix, x):
 
 @jit(reassociate=True)
 def _search(loss, width, scores, ways, bias, labels, weights, shift, first, mixed, squared, little):
-    """The step at which the derivative along the ways is little of what it is at 0, or 1."""
+    """The step at which the derivative along the ways is small against that at 0, at most 1."""
     low = 0.0
     high = 1.0
     at_low = first
@@ -249,7 +250,7 @@ def _search(loss, width, scores, ways, bias, labels, weights, shift, first, mixe
 
 
 def small_space(rows, features, free):
-    """Arrays for ``small_newton`` to work with; to allocate them there takes long to compile."""
+    """Work arrays for ``small_newton``. Allocating them there would take long to compile."""
     size = features + 1 if free else features
     by_row = (np.empty(rows) for _ in range(3))
     return (
@@ -265,8 +266,8 @@ def small_newton(
 ):  # fmt: skip
     """Newton's method on dense rows; see ``solvers.newton`` for the method.
 
-    Goes on from where it was, to the same bits as without a break, until the gap is small enough or
-    ``most`` steps are done.
+    Continues from ``state`` until the gap is small enough, or for at most ``most`` steps. Breaks do
+    not change the bits.
 
     Parameters
     ----------

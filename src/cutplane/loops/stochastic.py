@@ -8,9 +8,10 @@ then back onto the ball |w|² ≤ ``squared_radius`` (infinite for none). A pass
 holds w as scale·v, so that shrinking and projecting cost one multiplication,
 and folds the scale into w at its end.
 
-The squared hinge, whose slope has no bound, diverges where η·weight·|x|² is much
-above 1/2, the step to the row's own minimum. With ``capped`` no step goes
-beyond that. The bias, which no ball holds, is capped likewise for every loss.
+The slope of the squared hinge has no bound, so its steps diverge if η·weight·|x|² is much
+larger than 1/2, the step to the row's own minimum. With ``capped`` no step goes beyond
+this minimum. The bias, which the ball does not limit, is capped in this way for every
+loss.
 
 Rows are flat: row i is ``values[starts[i]:starts[i + 1]]``, at the columns
 ``indices``, or at all columns where ``indices`` is None, for dense rows.

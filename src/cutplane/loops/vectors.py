@@ -25,8 +25,9 @@ def add_dots(rows, vector, first, last, out):
 def add_tree(rows, begins, merges, top, first, last, stack):
     """Add rows one after the other to sums on a stack, over the columns first..last.
 
-    A row with ``begins`` starts a new sum, others are added to the topmost one; then the two
-    topmost sums are added up ``merges`` times. ``top`` is the number of sums, before and after.
+    A row with ``begins`` starts a new sum; other rows are added to the topmost sum. Then the two
+    topmost sums are added, ``merges`` times. ``top`` is the number of sums before; the function
+    returns their number after.
     """
     for j in range(rows.shape[0]):
         left = merges[j]

@@ -1,8 +1,8 @@
-"""Models in files: our own format, and others' for exchange.
+"""Models in files: our own format, and formats of other programs.
 
-:func:`save_model` and :func:`load_model` are for every estimator, :func:`describe` tells what
-is in a file without loading it. Exchange: SVM-light's text, one weight per line as libocas
-writes them, ONNX.
+:func:`save_model` and :func:`load_model` work for every estimator. :func:`describe` tells what
+is in a file without loading the model. The other formats are SVM-light's text, libocas' text of one
+weight per line, and ONNX.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-# Loaded with the first name: a description needs no estimator, nor scikit-learn.
+# Imported when first used, because ``describe`` needs neither estimators nor scikit-learn.
 __getattr__ = importing(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""What is in a file, from its header alone."""
+"""A description of a model file, from its header alone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..solvers.decomposition.problem import DualCertificate
 from ..store.container import reading
 from ..store.values import Decoder, Registry
 
-# The records that are looked into.
+# Besides the records of every registry, the description reads this one.
 _KNOWN = Registry({DualCertificate.__name__: DualCertificate})
 
 
 def describe(path: Any) -> dict[str, Any]:
-    """What a model file or checkpoint holds, without loading its arrays.
+    """Describe a model file or a checkpoint without loading its arrays.
 
     Parameters
     ----------
@@ -25,21 +25,23 @@ def describe(path: Any) -> dict[str, Any]:
     Returns
     -------
     description : dict
-        In JSON's types, but that a number may be infinite:
+        All values have JSON's types, but numbers may be infinite:
 
         - ``kind``: name of the estimator, or 'checkpoint'.
-        - ``version``: of the format; ``writer``: program and version that wrote the file.
-        - ``parameters``: of the estimator, by name.
-        - ``certificate``: dict of ``primal, dual, gap, relative_gap, kind``; a list of them
-          for several problems; None if there is none.
-        - ``status``, ``n_iter``: of the fit, lists for several problems.
-        - ``classes``: list of labels, or None, also if there are hundreds; ``n_features``: int.
-        - ``sizes``: dict of the shapes of all arrays by attribute, and of ``bytes``, those of the
-          file before compression.
+        - ``version``: version of the format; ``writer``: program and version that wrote the file.
+        - ``parameters``: parameters of the estimator, by name.
+        - ``certificate``: dict of ``primal, dual, gap, relative_gap, kind``; a list of dicts
+          for several problems; None if there is no certificate.
+        - ``status``, ``n_iter``: how the fit ended and its iterations; lists for several problems.
+        - ``classes``: list of labels; None if there are no classes, or hundreds of them.
+        - ``n_features``: int.
+        - ``sizes``: dict of the shapes of all arrays, by attribute; its entry ``bytes`` is the size
+          of the file before compression.
         - ``digest``: SHA-256 that identifies the content.
 
-        Of a checkpoint ``estimator`` is the name of the estimator and ``solved`` the number of
-        problems that are done; certificate and iterations are those of the problem at hand.
+        The description of a checkpoint also has ``estimator``, the name of the estimator, and
+        ``solved``, the number of problems that are done. Its certificate and iterations belong to
+        the problem that was being solved.
     """
     header = store.read_header(path)
     with reading(header.name):
@@ -109,7 +111,7 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """An encoded value in JSON's types; arrays are not read."""
+    """An encoded value in JSON's types. Arrays become "…"."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if not isinstance(value, dict):
@@ -124,6 +126,6 @@ def _plain(value: Any) -> Any:
 
 
 def _labels(value: Any) -> list[Any] | None:
-    """Labels, if they are in the header: texts, or a few numbers."""
+    """The labels, if the header holds them: texts, or a few numbers."""
     keys = ("strings", "objects", "numbers")
     return next((_plain(value[k]) for k in keys if isinstance(value, dict) and k in value), None)

@@ -1,4 +1,4 @@
-"""Save a fitted estimator to a file of our own, and load it: no pickle, everything checked."""
+"""Save a fitted estimator to a file of our format, and load it: no pickle, all is checked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .registry import ESTIMATORS, REGISTRY
 
 logger = logging.getLogger("cutplane")
 
-# Parameters and attributes that belong to the process that fitted the model.
+# Parameters that have a meaning only in the process that fitted the model.
 NOT_STORED = ("callback", "checkpoint", "executor")
 
 
@@ -28,10 +28,10 @@ def save_model(model: Any, path: Any) -> None:
     Parameters
     ----------
     model : estimator
-        One of ours, fitted.
+        A fitted estimator of cutplane.
     path : path, '-' or binary file
-        A path appears when everything is written, and what was there stays until then. A name
-        that ends in .gz, .bz2 or .xz is compressed; '-' is standard output.
+        The new file appears when everything is written; until then an old file stays. If the name
+        ends in .gz, .bz2 or .xz, the file is compressed. '-' is standard output.
 
     Raises
     ------
@@ -41,9 +41,9 @@ def save_model(model: Any, path: Any) -> None:
 
     Notes
     -----
-    Stored are the parameters and all fitted attributes, ``results_`` with their traces included.
-    ``callback``, ``checkpoint`` and ``executor`` are not, nor what a warm start keeps, nor a
-    random generator, nor a splitter for ``cv``.
+    The file holds the parameters and all fitted attributes, also ``results_`` with their traces. It
+    does not hold ``callback``, ``checkpoint``, ``executor``, the data of a warm start, a random
+    generator, or a splitter for ``cv``.
 
     Examples
     --------
@@ -68,12 +68,12 @@ def save_model(model: Any, path: Any) -> None:
     parameters = model.get_params(deep=False)
     content: dict[str, dict[str, Any]] = {"parameters": {}, "attributes": {}}
     for name, value in parameters.items():
-        # A generator of random numbers or of folds belongs to the process, too.
+        # A generator of random numbers or of folds has a meaning only in this process, too.
         generator = name in ("random_state", "cv") and not isinstance(value, Integral | None)
         if name not in NOT_STORED and not generator:
             content["parameters"][name] = _encoded(encoder, kind, name, value)
     for name, value in model.__getstate__().items():
-        # Other names are scikit-learn's: its version, callbacks, requests for metadata.
+        # Other attributes belong to scikit-learn: its version, callbacks, metadata requests.
         if name not in parameters and (name.endswith("_") or name in _PRIVATE):
             content["attributes"][name] = _encoded(encoder, kind, name, value)
     store.write(path, kind, content, encoder.arrays)
@@ -105,13 +105,14 @@ def load_model(path: Any) -> Any:
     Returns
     -------
     model : estimator
-        It predicts the same as the one that was saved, to the last bit.
+        It predicts the same as the saved estimator, to the last bit.
 
     Raises
     ------
     ValueError
-        If the file is damaged, from another version, or something else. Nothing in a file is
-        ever run. Arrays take the memory they have in the file, other values some times that.
+        If the file is damaged, from a version that this one cannot read, or no model. Loading runs
+        no code from the file. Arrays take as much memory as in the file, other values a few times
+        as much.
     """
     file = store.read(path)
     header = file.header
@@ -149,7 +150,7 @@ def load_model(path: Any) -> Any:
 
 
 def _refuse_outdated(header: store.Header) -> None:
-    """Refuse an intact file of an older version whose model cannot be used any more."""
+    """Refuse an intact file of an older version if this version cannot use its model."""
     content = header.content if isinstance(header.content, dict) else {}
     for attribute, change in getattr(ESTIMATORS[header.kind], "_since", {}).items():
         attributes = content.get("attributes")
@@ -167,7 +168,7 @@ def _decoded(decoder: Decoder, values: Any) -> dict[str, Any]:
 
 
 def _renamed(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes by their names of today: older files have one result or several as ``result_``."""
+    """Give attributes their present names: older files have one or more results as ``result_``."""
     found = attributes.pop("result_", None)
     if found is None:
         return attributes
@@ -183,9 +184,9 @@ def _renamed(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_model(model: Any) -> None:
-    """Raise a ValueError, naming the attribute, unless a model is as a fit leaves it.
+    """Check that a loaded model has attributes as a fit makes them, because compiled code needs it.
 
-    Compiled code relies on that.
+    Otherwise raise a ValueError that names the attribute.
     """
     model._check_common()
     model._check_attributes()

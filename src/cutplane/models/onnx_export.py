@@ -2,8 +2,8 @@
 
     scores = Σ_i coef_i·k(x, x_i) + intercept,    label = classes[argmax or sign of the scores]
 
-ONNX's own operators for SVMs compute in single precision; ours are products, so a
-runtime gives the scores of ``decision_function`` up to rounding in double precision.
+ONNX's own operators for SVMs compute in single precision. This export uses operators for products
+instead, so a runtime gives the scores of ``decision_function`` up to rounding in double precision.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def to_onnx(model: Any, *, input_type: str = "float64") -> Any:
     ----------
     model : LinearSVC, LinearSVR, MeasureSVC, SVC, SampledCutSVC, RankSVM, OrdinalSVC, SVR or \
 OneClassSVM
-        Fitted, with a linear, polynomial, RBF or sigmoid kernel.
+        A fitted model with a linear, polynomial, RBF or sigmoid kernel.
     input_type : {'float64', 'float32'}, default='float64'
-        Type of the input; the computation is in double precision either way.
+        Type of the input. The graph computes in double precision with both.
 
     Returns
     -------
     graph : onnx.ModelProto
-        Input ``X``, of shape (rows, features). Output ``scores`` is ``decision_function``, or
-        ``predict`` of RankSVM, LinearSVR and SVR; of the others ``label`` is what ``predict``
-        gives.
+        The input ``X`` has the shape (rows, features). The output ``scores`` equals
+        ``decision_function``, or ``predict`` for RankSVM, LinearSVR and SVR. For all other models
+        the output ``label`` equals ``predict``.
 
     Notes
     -----
@@ -73,7 +73,7 @@ def save_onnx(model: Any, path: Any, *, input_type: str = "float64") -> None:
 
 
 class _Graph:
-    """Nodes and constants of a graph that grows."""
+    """Collects nodes and constants, and makes a graph of them."""
 
     def __init__(self, input_type: str) -> None:
         try:
@@ -100,7 +100,7 @@ class _Graph:
     def constant(self, values: Any) -> str:
         """Add a constant array; texts and numbers."""
         array = np.asarray(values)
-        if array.dtype == object:  # labels, all texts or all numbers
+        if array.dtype == object:  # labels that are all text or all numbers
             array = np.array(array.tolist())
         if array.dtype.kind in "UT":
             array = array.astype(object)
@@ -109,7 +109,7 @@ class _Graph:
         return name
 
     def cast(self, truth: str, kind: str) -> str:
-        """Truth values as 0 and 1 of this type."""
+        """Convert truth values to 0 and 1 of this type."""
         return self.add("Cast", truth, to=getattr(self._onnx.TensorProto, kind))
 
     def above(self, scores: str, threshold: Any = 0.0) -> str:
@@ -130,11 +130,11 @@ class _Graph:
         return self.add("ArgMax", scores, axis=1, keepdims=0)
 
     def labels(self, classes: np.ndarray, codes: str) -> str:
-        """Labels of class numbers."""
+        """The labels that belong to class numbers."""
         return self.add("Gather", self.constant(classes), codes)
 
     def finished(self, name: str, features: int, scores: str, label: str | None) -> Any:
-        """The graph as a model with its input and outputs."""
+        """The finished model with its input and outputs."""
         helper = self._onnx.helper
         outputs = []
         for source, target in ((label, "label"), (scores, "scores")):
@@ -163,9 +163,9 @@ def _scores(graph: _Graph, model: Any) -> str:
 
 
 def _classes(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
-    """Scores, one per class or one for two, and the label with the largest.
+    """Scores (one per class, or one for two classes) and the label with the largest score.
 
-    Of several labels per row the indicator matrix of those with positive scores.
+    If rows have several labels, the label is an indicator matrix of the positive scores.
     """
     if getattr(model, "multilabel_", False):
         return scores, graph.cast(graph.above(scores), "INT64")
@@ -176,7 +176,7 @@ def _classes(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
 
 
 def _values(graph: _Graph, model: Any, scores: str) -> tuple[str, None]:
-    """Scores that are predictions; of several quantiles a column each."""
+    """Scores that are predictions; with several quantiles one column for each."""
     if getattr(model, "loss", "") != "quantile" or np.ndim(model.quantile) == 0:
         return graph.column(scores), None
     if model.crossing == "sort":
@@ -208,7 +208,8 @@ def _kernel_scores(graph: _Graph, model: Any) -> str:
     if model.kernel == "rbf":
         values = _rbf(graph, vectors, graph.constant(float(model._gamma)))
     else:
-        # Not as a factor behind the product: runtimes join the two, in single precision.
+        # gamma multiplies the vectors, not the product: runtimes would join a product and a factor
+        # behind it into one operator, in single precision.
         scaled = float(model._gamma) * vectors.T
         inner = graph.linear(graph.x, scaled, np.array([float(model.coef0)]))
         if model.kernel == "poly":
@@ -219,7 +220,8 @@ def _kernel_scores(graph: _Graph, model: Any) -> str:
 
 
 def _rbf(graph: _Graph, vectors: np.ndarray, gamma: str) -> str:
-    """exp(−gamma·|x − v|²), from products around the mean: farther out they cancel."""
+    """exp(−gamma·|x − v|²) from products. Rows are centred at the mean of the vectors, because far
+    from the origin |x|² + |v|² − 2<x, v> would cancel."""
     centre = vectors.mean(axis=0)
     vectors = vectors - centre
     x = graph.add("Sub", graph.x, graph.constant(centre))
@@ -243,7 +245,7 @@ def _svc(graph: _Graph, model: Any, scores: str) -> tuple[str, str]:
     best = graph.best(votes(graph.cast(graph.above(scores), "DOUBLE")))
     if model.decision_function_shape == "ovo":
         return scores, graph.labels(model.classes_, best)
-    # As scikit-learn has it: votes, and in between the sum of the scores, squeezed.
+    # As scikit-learn: the votes, plus the sum of the scores scaled to less than half a vote.
     not_below = graph.add("Not", graph.add("Less", scores, graph.constant(0.0)))
     total = graph.add("MatMul", scores, graph.constant(for_first - for_second))
     size = graph.add("Add", graph.add("Abs", total), graph.constant(1.0))

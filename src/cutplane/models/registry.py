@@ -1,6 +1,6 @@
-"""What may be in a model file besides plain values: our estimators, our records, what users add.
+"""Classes and functions that a model file may name: ours, and those that users register.
 
-Loading a file never imports anything: a name in a file only finds what is listed here.
+Loading a file imports nothing. A name in a file must be in the lists here.
 """
 
 from __future__ import annotations
@@ -47,20 +47,21 @@ REGISTRY = Registry({kind.__name__: kind for kind in RECORDS})
 def register(thing: Thing, name: str | None = None) -> Thing:
     """Allow a class or function of your own in model files.
 
-    A model with a problem of your own or a kernel that is a function can be saved if
-    that is registered, and loaded where it is registered under the same name.
+    You can save a model with your own problem, or with a kernel that is a function, if you have
+    registered this problem or function. To load the model, register it under the same name.
 
     Parameters
     ----------
     thing : class or function
-        A class is stored as the attributes of its object, which must be plain values or arrays.
+        Of an object of a registered class the file stores the attributes, which must be plain
+        values or arrays.
     name : str, optional
         By default the module and the name of the thing.
 
     Returns
     -------
     thing
-        So that it can be used as a decorator.
+        The same thing, so you can use ``register`` as a decorator.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def register(thing: Thing, name: str | None = None) -> Thing:
         raise ValueError(f"only classes and functions can be registered, got {thing!r:.80}")
     label = f"{thing.__module__}.{thing.__qualname__}" if name is None else name
     known = REGISTRY.objects.get(label)
-    # Unless a module was loaded again, or a cell run again.
+    # If a module is reloaded or a notebook cell runs again, the same name gets a new object.
     of_one_name = known is not None and known.__module__ == thing.__module__
     if known is not None and not (of_one_name and known.__qualname__ == thing.__qualname__):
         raise ValueError(f"{label!r} is registered already, for {known!r}")
@@ -85,7 +86,7 @@ def register(thing: Thing, name: str | None = None) -> Thing:
 for _problem in PROBLEMS:
     register(_problem, f"cutplane.{_problem.__name__}")
 
-# For skops.io.load(..., trusted=SKOPS_TRUSTED): all types of ours that a fitted estimator has.
+# For skops.io.load(..., trusted=SKOPS_TRUSTED): all our types that a fitted estimator may contain.
 SKOPS_TRUSTED: list[str] = sorted(
     f"{kind.__module__}.{kind.__qualname__}"
     for kind in (

@@ -1,8 +1,8 @@
-"""Predictions of a linear model straight from its file, without its estimator.
+"""Predictions of a linear model straight from its file, without an estimator.
 
-An estimator is one of scikit-learn, whose import takes longer than most files take to predict. A
-linear model needs none of it: scores are X·coef + intercept. Whatever is unusual about a file is
-left to ``load_model``, which knows what to say about it.
+An estimator needs scikit-learn, and to import that takes longer than to predict most files. A
+linear model only needs X·coef + intercept. If a file is unusual in any way, ``read_scorer`` returns
+None, and the caller uses ``load_model``, which can explain what is wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KINDS = (*CLASSIFIERS, "LinearSVR", "RankSVM")  # with one score per row, or one
 
 @dataclass
 class LinearScorer:
-    """What predictions of a linear model are made of; the names are those of the estimator.
+    """The numbers for predictions of a linear model; attributes are named as in the estimator.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class LinearScorer:
     coef_ : ndarray, shape (n_outputs, n_features)
     intercept_ : ndarray, shape (n_outputs,)
     classes_ : ndarray
-        Empty unless it is a classifier.
+        Empty if the model is no classifier.
     parameters : dict
     feature_names_in_ : ndarray or None
     n_jobs : int or None
@@ -51,7 +51,7 @@ class LinearScorer:
 
     @property
     def n_features_in_(self) -> int:
-        """How many features a row has."""
+        """Number of features of a row."""
         return self.coef_.shape[1]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class LinearScorer:
         return scores + (self.intercept_[0] if single else self.intercept_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels of a classifier, scores of others."""
+        """Labels if the model is a classifier, scores otherwise."""
         scores = self.decision_function(X)
         if self.estimator not in CLASSIFIERS:
             return scores
@@ -78,14 +78,14 @@ class LinearScorer:
 
 
 def read_scorer(path: Any, defaults: Callable[[str], dict[str, Any]]) -> LinearScorer | None:
-    """The scorer of a file, or None if ``load_model`` is needed.
+    """The scorer of a file; None if the caller must use ``load_model``.
 
     Parameters
     ----------
     path : path
     defaults : callable
-        The parameters of an estimator, by its name, and their defaults; others mean a file of
-        another version.
+        Returns the parameters of the estimator with a given name, with their defaults. If the file
+        has other parameters, it is from another version.
     """
     try:
         file = store.read(path)

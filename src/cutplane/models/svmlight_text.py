@@ -25,7 +25,7 @@ from ..estimators.rank_svm import RankSVM
 
 VERSION = "SVM-light Version V6.02"
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
-# Lines after the first, in their order, and what their comments say.
+# The lines after the first one, in order, with their comments.
 LINES = {
     "kernel": "kernel type",
     "degree": "kernel parameter -d",
@@ -38,8 +38,8 @@ LINES = {
     "vectors": "number of support vectors plus 1",
     "threshold": "threshold b, each following line is a SV (starting with alpha*y)",
 }
-LONGEST_LINE = 10_000  # characters that are looked at: a line may be the whole of another file
-# A linear model may say that it has so many features more than occur in it.
+LONGEST_LINE = 10_000  # only so many characters are read: in another file a line may be huge
+# A linear model may declare at most so many more features than its vectors have.
 MOST_UNSEEN = 1 << 24
 
 
@@ -47,17 +47,17 @@ MOST_UNSEEN = 1 << 24
 
 
 def save_svmlight_model(model: Any, path: Any) -> None:
-    """Write a model as SVM-light does, for its ``svm_classify``.
+    """Write a model in SVM-light's format, for ``svm_classify``.
 
     Parameters
     ----------
     model : LinearSVC, LinearSVR, MeasureSVC, RankSVM, SVC or SVR
-        Fitted, for two classes or one target; with a linear, polynomial, RBF or sigmoid kernel. The
-        scores are ``decision_function``, or ``predict`` of RankSVM, LinearSVR and SVR: positive
-        means ``classes_[1]``.
-        The file does not hold the labels themselves.
+        A fitted model for two classes or one target, with a linear, polynomial, RBF or sigmoid
+        kernel. ``svm_classify`` computes the scores of ``decision_function``, or of ``predict`` for
+        RankSVM, LinearSVR and SVR. A positive score means ``classes_[1]``; the file does not hold
+        the labels.
     path : path, '-' or binary file
-        Written in one step, compressed by its suffix.
+        The file is written in one step, and compressed if its suffix says so.
     """
     if not isinstance(model, LinearSVC | LinearSVR | MeasureSVC | RankSVM | SVC | SVR):
         raise ValueError(f"SVM-light has no models of the kind {type(model).__name__}")
@@ -107,7 +107,7 @@ def save_svmlight_model(model: Any, path: Any) -> None:
 
 
 class _Named(io.BytesIO):
-    """Bytes that know from which file they are."""
+    """Bytes with the name of their file, for messages."""
 
     name = ""
 
@@ -120,13 +120,13 @@ def load_svmlight_model(path: Any, *, n_features: int | None = None) -> LinearSV
     path : path, '-' or binary file
         A name that ends in .gz, .bz2 or .xz is decompressed; '-' is standard input.
     n_features : int, optional
-        Of the data to predict; by default the highest index that the file tells.
+        Number of features of the data to predict; by default the highest index in the file.
 
     Returns
     -------
     model : LinearSVC or SVC
-        The first for the linear kernel. Classes are −1 and 1; for models of regression and
-        ranking take ``decision_function``. There is no certificate: the file has none.
+        LinearSVC for the linear kernel. The classes are −1 and 1. If the file is from regression or
+        ranking, use ``decision_function``. There is no certificate, because the file has none.
     """
     with opened(path) as source:
         name, text = source.name, source.read_all()
@@ -173,7 +173,7 @@ def _settings(name: str, text: bytes) -> tuple[dict[str, str], bytes]:
 
 
 def _number(name: str, settings: dict[str, str], key: str, least: int | None = None) -> Any:
-    """A setting: a finite number, or with ``least`` a whole one from there on."""
+    """A setting as a finite number; with ``least`` it must be an integer of at least that."""
     where = f"{name}:{2 + list(LINES).index(key)}: {LINES[key].partition(',')[0]}"
     text = settings[key]
     try:
@@ -197,7 +197,7 @@ def _vectors(name: str, settings: dict[str, str], rest: bytes) -> tuple[Any, np.
         if rest.strip():
             raise ValueError(f"{name}:{2 + len(LINES)}: there are vectors, but none were announced")
         return scipy.sparse.csr_matrix((0, 1)), np.zeros(0)
-    # The lines are those of a data file; comments keep the numbers of the lines right.
+    # The vectors have the format of a data file. Comment lines in front keep line numbers right.
     data = _Named(b"#\n" * (1 + len(LINES)) + rest)
     data.name = name
     vectors, coef = load_svmlight(data, zero_based=False)
@@ -225,7 +225,7 @@ def _model(name: str, settings: dict[str, str], vectors: Any, coef: np.ndarray) 
     constant = _number(name, settings, "constant")
     machine = SVC(kernel=KERNELS[kernel], degree=degree, gamma=gamma, coef0=constant)
     machine._gamma = gamma
-    order = np.argsort(coef > 0.0, kind="stable")  # by class, as SVC has them
+    order = np.argsort(coef > 0.0, kind="stable")  # SVC stores support vectors by class
     machine.support_vectors_ = scipy.sparse.csr_matrix(vectors)[order]
     machine.support_ = order.astype(np.int32)
     machine.n_support_ = np.bincount(coef > 0.0, minlength=2).astype(np.int32)

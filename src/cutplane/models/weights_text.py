@@ -1,4 +1,4 @@
-"""Weights as text: one per line, then the bias, as libocas writes and reads them."""
+"""Weights as text, in libocas' format: one weight per line, then the bias."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..estimators.linear_svc import LinearSVC
 from ..estimators.measure_svc import MeasureSVC
 from ..estimators.rank_svm import RankSVM
 
-LONGEST_NUMBER = 1000  # characters: a number has 24, and a line may be the whole of another file
+LONGEST_NUMBER = 1000  # characters; a number has 24, but a line of another file may be huge
 
 
 def save_weights(model: Any, path: Any) -> None:
@@ -22,9 +22,9 @@ def save_weights(model: Any, path: Any) -> None:
     Parameters
     ----------
     model : LinearSVC, MeasureSVC or RankSVM
-        Fitted, for two classes.
+        A fitted model for two classes.
     path : path, '-' or binary file
-        Written in one step, compressed by its suffix.
+        The file is written in one step, and compressed if its suffix says so.
     """
     if not isinstance(model, LinearSVC | MeasureSVC | RankSVM):
         raise ValueError(f"{type(model).__name__} is not one vector of weights and a bias")
@@ -51,7 +51,7 @@ def load_weights(path: Any) -> LinearSVC:
     Returns
     -------
     model : LinearSVC
-        With the classes −1 and 1, and no certificate: the file has none.
+        A model with the classes −1 and 1. It has no certificate, because the file has none.
     """
     with opened(path) as source:
         name, text = source.name, source.read_all()

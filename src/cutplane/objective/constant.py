@@ -1,11 +1,12 @@
-"""The oracle that looks at a sample of all examples (Yu & Joachims 2008, Algorithm 2).
+"""The oracle of the constant-time method, which samples examples (Yu & Joachims 2008, Algorithm 2).
 
-A cut is that of r examples drawn from all, a loss or not: some r² kernel values, however many
-examples there are. The risk is known on samples only.
+Each evaluation draws r of all examples, with or without a loss, and the cut is the cut of the mean
+risk of these r examples. This takes about r² kernel values, however many examples there are. The
+risk is known only on samples.
 
-What an example is, a row or an input with an output of many parts, the ``Population`` knows. It
-gives a ``MatrixSample`` of examples, which evaluates points and makes cuts; the oracle draws, and
-keeps the span of the cuts.
+A ``Population`` knows what an example is: a row, or an input with an output of many parts. It
+returns a ``MatrixSample`` of given examples, which evaluates points and makes cuts. The oracle
+draws the examples and keeps the basis of the cuts.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from .score_risk import RowScoreRisk, ScoreRisk
 
 
 class Population(Protocol):
-    """What samples are drawn from."""
+    """The examples from which the oracle draws."""
 
     @property
     def examples(self) -> np.ndarray:
-        """Numbers of the examples that count."""
+        """Numbers of the examples that may be drawn."""
         ...
 
     @property
     def values(self) -> KernelMatrix:
-        """The kernel's values that expansions are about."""
+        """The kernel matrix whose rows the expansions combine."""
         ...
 
     def sample(self, which: np.ndarray) -> MatrixSample:
@@ -42,17 +43,17 @@ class Population(Protocol):
 
 
 class ConstantOracle(CutBasisOracle):
-    """Cuts of a sample of all examples; nothing is known of the others.
+    """Cuts of samples of the examples.
 
-    An evaluation draws a sample; the cut at the point is that of the same sample.
+    An evaluation draws a sample. The cut at the evaluated point is the cut of the same sample.
 
     Parameters
     ----------
     population : Population
     executor, rng
-        As for every oracle here.
+        As for ``CutBasisOracle``.
     size : int
-        Examples of a sample, r.
+        Examples per sample, r.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class ConstantOracle(CutBasisOracle):
         super().__init__(population.values, executor, rng)
         self.population = population
         self._size = size
-        self.sample: MatrixSample | None = None  # the one drawn last
+        self.sample: MatrixSample | None = None  # drawn by the last evaluation
         self._before = 0  # kernel values of earlier samples
 
     def new_point(self) -> Point:
@@ -76,30 +77,33 @@ class ConstantOracle(CutBasisOracle):
         self.kernel_values = self._before + self.sample.kernel_values
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
-        """At the end: nothing is known between points of different samples."""
+        """Move ``into`` to the end of the line, k = 1.
+
+        Start and end have different samples, so scores between them are not known.
+        """
         assert k == 1.0
-        # Evaluations make new arrays, so these may be shared.
+        # Evaluations make new arrays, so two points may share them.
         into.w, into.scores, into.coef = end.w, end.scores, end.coef
         into.bias, into.risk, into.offset = end.bias, end.risk, end.offset
 
     def descend(self, line: Line) -> float:
-        """Not called: nothing is known along a line, so that the step is the plain one."""
+        """Never called: risks along a line are not known, so the solver takes the plain step."""
         raise AssertionError("the constant-time method takes the plain step")
 
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
-        """The cut at the point evaluated last, of its sample."""
+        """The cut at the point of the last evaluation, of the same sample."""
         assert self.sample is not None
         cut = self.sample.cut(start)
         self.kernel_values = self._before + self.sample.kernel_values
         return cut
 
     def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
-        """Forget all vectors but these, in whose span the point lies.
+        """Keep only these vectors of the basis. The point must be a combination of them.
 
         Returns
         -------
         coordinates : ndarray, shape (vectors, capacity so far)
-            Of the vectors that are left.
+            Coordinates of the kept vectors in the old basis.
         """
         old = self.cut_basis
         self.cut_basis = old.kept(vectors, capacity)
@@ -112,16 +116,16 @@ class MatrixSample:
     Attributes
     ----------
     rows : ndarray of int64
-        Those rows.
+        Numbers of these rows.
 
     Parameters
     ----------
     matrix : KernelMatrix
-        Of all rows.
+        The kernel matrix of all rows.
     rows
-        The same.
+        See the attribute.
     score_risk : ScoreRisk
-        The mean risk of the examples, over the scores of these rows.
+        The mean risk of the examples, as a function of the scores of these rows.
     """
 
     def __init__(self, matrix: KernelMatrix, rows: np.ndarray, score_risk: ScoreRisk) -> None:
@@ -129,11 +133,14 @@ class MatrixSample:
         self._matrix = matrix
         self._score_risk = score_risk
         self._cut_basis: CutBasis | None = None
-        self._heights: np.ndarray | None = None  # of every vector at the rows
+        self._heights: np.ndarray | None = None  # scores of the rows under every vector
         self.kernel_values = 0
 
     def evaluate(self, cut_basis: CutBasis, w: np.ndarray) -> Point:
-        """The point w of a span: a kernel value for every row and every row of the expansion."""
+        """Evaluate the point with coordinates w in the basis.
+
+        This takes a kernel value for every row of the sample and every row of the expansion.
+        """
         self._cut_basis = cut_basis
         point = self._score_risk.new_point(w)
         if point.scores.ndim == 1 and not self._many(cut_basis):
@@ -148,7 +155,10 @@ class MatrixSample:
         return point
 
     def _vectors(self, cut_basis: CutBasis) -> np.ndarray:
-        """Scores of the rows under every vector: the cut's products with these come for free."""
+        """Scores of the rows under every vector.
+
+        From these scores ``cut`` gets the products of the new cut with all vectors.
+        """
         vectors = cut_basis.expansions
         if not vectors:
             return np.zeros((0, len(self.rows)))
@@ -158,17 +168,20 @@ class MatrixSample:
         return self._at(self.rows, terms).grouped(terms, coef, groups, len(vectors))
 
     def _many(self, cut_basis: CutBasis) -> bool:
-        """Whether the vectors have so many terms that finding those of the same row pays."""
+        """Whether the vectors have more terms than there are rows.
+
+        Then many terms belong to the same row, and joining them saves kernel values.
+        """
         return sum(len(e.rows) for e in cut_basis.expansions) > self._matrix.columns
 
     def _at(self, rows: np.ndarray, terms: np.ndarray) -> KernelMatrix:
-        """The matrix at some rows; its values for the terms are counted."""
+        """The matrix at some rows. Counts the kernel values that the terms need."""
         matrix = self._matrix.restricted(rows)
         self.kernel_values += matrix.values_of(terms)
         return matrix
 
     def cut(self, point: Point) -> Cut:
-        """The cut at the point that was evaluated; its vector becomes one of the span."""
+        """The cut at the evaluated point. Its vector is added to the basis."""
         cut_basis, total = self._cut_basis, self._score_risk.total
         assert cut_basis is not None
         coef, offset = self._score_risk.coefficients(point)
@@ -185,7 +198,7 @@ class MatrixSample:
         return Cut(cut_basis.add(own, products, squared), offset / total)
 
     def _products(self, own: Expansion, cut_basis: CutBasis) -> tuple[np.ndarray, float]:
-        """Products of a vector with those of a span and with itself, from its values there."""
+        """Products of a vector with all vectors of the basis, and with itself."""
         every = [own, *cut_basis.expansions]
         rows = np.concatenate([e.rows for e in every])
         place = np.arange(len(rows))
@@ -211,7 +224,7 @@ class RowPopulation:
     Parameters
     ----------
     matrix : KernelMatrix
-        Of all rows.
+        The kernel matrix of all rows.
     targets : Targets
     risk : Risk
     """
@@ -224,7 +237,7 @@ class RowPopulation:
 
     def sample(self, which: np.ndarray) -> MatrixSample:
         """These rows."""
-        # They stand for all; with equal weights the risk is their mean.
+        # The total scales the sample to all rows. With equal weights the risk is the sample's mean.
         total = self._targets.total * (len(which) / len(self.examples))
         targets = Targets(self._targets.labels[which], self._targets.weights[which], total)
         return MatrixSample(self.values, which, RowScoreRisk(targets, self._risk, SerialExecutor()))

@@ -1,40 +1,41 @@
-"""The span of the cuts in a kernel's feature space, in coordinates that make it a plain space.
+"""The span of the cuts in a kernel's feature space, with coordinates in an orthonormal basis.
 
-A cut's vector there is an expansion g = Σ_l φ(x_l)⊗coef_l over a few rows (coef_l has one number,
-or one per output). With G_jk = <g_j, g_k> = (LLᵀ)_jk the rows of L are coordinates of the cuts in
-an orthonormal basis of their span:
+In the feature space a cut's vector is an expansion g = Σ_l φ(x_l)⊗coef_l over a few rows. coef_l is
+one number, or one number per output. With G_jk = <g_j, g_k> = (LLᵀ)_jk the rows of L are the
+coordinates of the cuts in an orthonormal basis of their span:
 
     <g_j, g_k> = <L_j, L_k>,    w = Σ_k u_k·g_k  has the coordinates  v = Lᵀu.
 
 So bundle, step and objective work on short vectors with the usual inner product, and need not know
-that these stand for functions. Products of a new vector with the basis are L⁻¹ of those with
-the cuts, and u = L⁻ᵀv leads back to expansions and scores.
+that the vectors stand for functions. The coordinates of a new vector are L⁻¹ times its products
+with the cuts, and u = L⁻ᵀv leads back to expansions and scores.
 
-A span grows by one coordinate per cut. ``kept`` makes a new one of some of its vectors, for
-dropped cuts to be forgotten.
+A span grows by one coordinate per cut. ``kept`` makes a new span of some of the vectors, to forget
+dropped cuts.
 
 What rounding does to the lower bound
 -------------------------------------
-The bound of weights β ≥ 0 of the cuts is C·bᵀβ − ½C²·|Σ_j β_j g_j|². It is computed with L_j in the
-place of g_j, so it is too high by no more than
+The lower bound of weights β ≥ 0 of the cuts is C·bᵀβ − ½C²·|Σ_j β_j g_j|². It is computed with L_j
+in the place of g_j, so it is too high by at most
 
     ½C²·Σ_jk β_j·β_k·E_jk,    E_jk ≥ <g_j, g_k> − <L_j, L_k>,
 
-whatever the numbers L_j are. ``errors`` holds such an E. With u the unit of rounding it is the sum
-of three parts:
+whatever the numbers L_j are. ``errors`` holds such an E. Let u be the unit of rounding. E is the
+sum of three parts:
 
-1. What the product p_jk that was computed may be off. Kernel values are off by a·u·√K_ii·√K_ll
-   (a is ``KernelMatrix.amplification``), and |K_ii'| ≤ √K_ii·√K_i'i' as the kernel is positive
-   semidefinite. The product sums up n_j terms of g_j times sums of n_k terms of g_k. With
-   s_j = Σ_l |coef_l|·√K_ll the error is at most u·(n_j + n_k + a + r)·s_j·s_k, where r counts the
-   other roundings on the way: one in the precision of the values, where scores are kept, and few
+1. A bound on the error of the computed product p_jk. Kernel values are off by a·u·√K_ii·√K_ll
+   (a is ``KernelMatrix.amplification``), and |K_ii'| ≤ √K_ii·√K_i'i', because the kernel is
+   positive semidefinite. The product is a sum of n_j terms of g_j times sums of n_k terms of g_k.
+   With s_j = Σ_l |coef_l|·√K_ll the error is at most u·(n_j + n_k + a + r)·s_j·s_k, where r counts
+   the other roundings: one in the precision of the values, in which scores are kept, and a few
    in double precision. With several outputs s_j·s_k is a sum over the outputs.
-2. p_jk − <L_j, L_k>: rounding of the factor, and all of what is left of a vector that was taken
-   to depend on others. It is computed from the numbers, with its sign.
-3. What rounding does to the second part: at most u·(coordinates + 2)·(|L_j|·|L_k| + |p_jk|).
+2. p_jk − <L_j, L_k>. This contains the rounding of the factor, and, for a vector that was taken
+   to depend on others, all of its distance from their span. It is computed from the numbers, with
+   its sign.
+3. A bound on the rounding errors of the second part: u·(coordinates + 2)·(|L_j|·|L_k| + |p_jk|).
 
-A new span of the same vectors takes <L_j, L_k> of the old one for p_jk; the old E stands for the
-first part then.
+A new span of the same vectors takes <L_j, L_k> of the old span for p_jk. Then the old E takes the
+place of the first part.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ from ..loops.bounded import FEW, ROUNDING
 from ..loops.cut_basis import solve_lower, solve_upper
 from ..loops.vectors import add_dots, combine_strips
 
-# A squared length that is negative by more than this part of what it is the rest of is no rounding.
+# A squared length is computed as a difference. If it is negative by more than this part of the
+# larger term, the cause is not rounding: the kernel is not positive semidefinite.
 NEGATIVE = 1e-4
 
 
@@ -68,7 +70,7 @@ class Expansion:
 
 
 def combined(expansions: Sequence[Expansion], factors: np.ndarray) -> Expansion:
-    """Σ_k factors[k]·expansion_k: every row once, in order, those without weight left out."""
+    """Σ_k factors[k]·expansion_k, with every row once, in order, and without rows of weight 0."""
     used = [(f, e) for f, e in zip(factors, expansions, strict=True) if f != 0.0]
     if not used:
         shape = expansions[0].coef.shape[1:] if expansions else ()
@@ -83,27 +85,28 @@ def combined(expansions: Sequence[Expansion], factors: np.ndarray) -> Expansion:
 class CutBasis:
     """Vectors with coordinates.
 
-    A vector that depends on those before it has coordinates but adds none: w is a combination of
-    the others, with which it has the right products.
+    A vector that depends on earlier vectors has coordinates but adds no dimension. w is a
+    combination of the other vectors, and its product with the dependent one is right, too.
 
     Attributes
     ----------
     capacity : int
-        Length of the coordinate vectors: most vectors that it can hold.
+        Length of the coordinate vectors, which is also the largest number of vectors.
     expansions : list of Expansion
     errors : ndarray, shape (capacity, capacity)
-        By how much products of vectors may be above those of their coordinates.
+        Bounds on how much products of vectors exceed products of their coordinates.
     negative : bool
-        Whether a squared length was negative beyond rounding: no kernel has such lengths.
+        Whether a squared length was negative beyond rounding, which a positive semidefinite kernel
+        cannot give.
 
     Parameters
     ----------
     capacity : int
     dependent : float
-        Squared distance from the others' span, relative to its square, of a vector that
-        depends on them as far as the precision of the products tells.
+        A vector whose squared distance from the span, relative to its square, is at most this
+        counts as dependent: the products are not precise enough to tell.
     values : KernelMatrix
-        That products are computed from.
+        The kernel matrix from which products are computed.
     """
 
     def __init__(self, capacity: int, dependent: float, values: KernelMatrix) -> None:
@@ -113,7 +116,7 @@ class CutBasis:
         self.errors = np.zeros((capacity, capacity))
         self.negative = False
         self._values = values
-        self._sizes: list[np.ndarray] = []  # Σ |coef|·√k(x, x) of every vector, by outputs
+        self._sizes: list[np.ndarray] = []  # for every vector, Σ |coef|·√k(x, x) by output
         self._coordinates = np.zeros((capacity, capacity))
         self._independent: list[int] = []
         self._factor = np.zeros((capacity, capacity))
@@ -133,9 +136,9 @@ class CutBasis:
         ----------
         expansion : Expansion
         products : ndarray, shape (vectors,)
-            Its products with the vectors here.
+            Its products with the vectors of the basis.
         squared : float
-            With itself.
+            Its product with itself.
 
         Returns
         -------
@@ -151,7 +154,7 @@ class CutBasis:
         return self._place(expansion, np.append(products, squared), errors)
 
     def _place(self, expansion: Expansion, products: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """Find coordinates from products with all vectors, itself last, which are so far off."""
+        """Coordinates of a vector from its products with all vectors, itself last; see ``add``."""
         count, rank, squared = len(self), len(self._independent), float(products[-1])
         line = self._coordinates[count]
         line[:rank] = products[self._independent]
@@ -172,7 +175,7 @@ class CutBasis:
         return line.copy()
 
     def projected(self, products: np.ndarray) -> np.ndarray:
-        """Coordinates of the projection of any function, from its products with the vectors."""
+        """Coordinates of any function's projection, from its products with the vectors."""
         rank = len(self._independent)
         out = np.zeros(self.capacity)
         out[:rank] = products[self._independent]
@@ -197,7 +200,7 @@ class CutBasis:
         return combined(self.expansions, self.factors(w))
 
     def kept(self, vectors: np.ndarray, capacity: int, *points: np.ndarray) -> CutBasis:
-        """The span of some vectors of this one, and of points of it, which are no cuts."""
+        """A new basis of some of these vectors, and of points of the span that are no cuts."""
         other = CutBasis(capacity, self.dependent, self._values)
         other.negative = self.negative
         other._sizes = [self._sizes[k] for k in vectors] + [0.0 * self._sizes[0]] * len(points)
@@ -212,7 +215,7 @@ class CutBasis:
 
 
 class ScoreTable:
-    """Scores of all rows under every vector of a span, in chunks of rows.
+    """The scores of all rows under every vector of a basis, in chunks of rows.
 
     Parameters
     ----------
@@ -221,7 +224,7 @@ class ScoreTable:
     outputs : int or None
         Scores per row.
     dtype : dtype
-        Of the kernel values that the scores are sums of: they are kept in that precision.
+        Type of the kernel values. Scores, which are sums of them, are kept in the same precision.
     """
 
     def __init__(
@@ -250,7 +253,7 @@ class ScoreTable:
         target = out[self._slices[chunk]].reshape(-1)
         if block.dtype == np.float64:
             np.dot(factors, block, out=target)
-        else:  # summed in float64 all the same
+        else:  # also summed in float64
             combine_strips(block, factors, target)
 
     def products(self, expansion: Expansion) -> np.ndarray:
@@ -273,7 +276,7 @@ class ScoreTable:
         return total
 
     def keep(self, vectors: np.ndarray) -> None:
-        """Forget all vectors but these; what they took is given back."""
+        """Keep only these vectors, and free the memory of the others."""
         for k, block in enumerate(self._blocks):
             self._blocks[k] = block[vectors]
         self.count = len(vectors)

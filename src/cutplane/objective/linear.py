@@ -2,14 +2,15 @@
 
     R(w) = risk of the scores <w, x_i> + c·w_0
 
-over blocks of rows. c·w_0 is the regularised bias of the papers, a constant
-feature that is never stored; an unregularised bias belongs to the ``ScoreRisk``.
-A cut of R at w is (a, offset) with a = (1/W) Σ coef_i·x_i, where coef and offset
-are the plane that touches the risk at the scores.
+over blocks of rows. c·w_0 is the regularised bias of the papers: w_0 is the weight
+of a constant feature with the value c, which is never stored. The ``ScoreRisk``
+handles an unregularised bias. A cut of R at w is (a, offset) with
+a = (1/W) Σ coef_i·x_i, where coef and offset are the plane that touches the risk at
+the scores.
 
-The data come in by two products, scores X·w and sums Xᵀ·coef. From one cut to the next the
-hinge's coefficients change in few rows. As long as a block's sum is kept, adding
-(coef − last coef) of those rows to it is all there is to do.
+The oracle reads the data only in two products, scores X·w and sums Xᵀ·coef. From one cut to the
+next the hinge's coefficients change in few rows. So it keeps the sum of each block, and adds
+(coef − last coef)·x for the rows that have changed.
 """
 
 from __future__ import annotations
@@ -30,38 +31,38 @@ from ..risks import Risk, Targets
 from .point import Cut, Point, Proof, squared_norm
 from .score_risk import RowPasses, RowScoreRisk, ScoreRisk
 
-# Stored numbers from which on it pays to bring sums up to date. Below, sums that cancel exactly
-# should stay exactly zero.
+# With fewer stored numbers, every gradient is computed from all rows: updates would save little,
+# and sums that cancel exactly should stay exactly zero.
 WORTH_UPDATES = 1 << 16
-# Times that sums are brought up to date before all are computed anew, so that rounding
-# does not add up.
+# After so many updates all sums are computed anew, so that rounding errors do not accumulate.
 MOST_UPDATES = 30
 
 Slack = Callable[[float, float], float]
 
 
 class Products(Protocol):
-    """Those who hold the data."""
+    """The products X·w and Xᵀ·coef, of rows in this process or on workers."""
 
     def scores(self, w: np.ndarray, out: Any) -> None:
         """out = X·w."""
         ...
 
     def bounded(self, w: np.ndarray, *outs: Any, bias: float = 0.0) -> None:
-        """X·w + bias, and bounds on what rounding has done to it.
+        """X·w + bias, and bounds on the rounding errors.
 
-        Into two arrays: scores and errors; or, in twice the digits, into three: high + low, errors.
+        ``outs`` are two arrays, scores and errors; or three arrays, high, low and errors, for
+        scores high + low in twice the digits.
         """
         ...
 
     def gradient(self, coef: Any) -> np.ndarray:
-        """Xᵀ·coef, good until the next call."""
+        """Xᵀ·coef. The next call overwrites the array."""
         ...
 
     def start_anew(self, forget: bool = False) -> None:
-        """Depend on no gradient before: the next one is computed from all rows.
+        """Compute the next gradient from all rows, not from the last gradient.
 
-        With ``forget`` the scores of points do not matter any more either.
+        With ``forget`` earlier scores of points are not needed any more either.
         """
         ...
 
@@ -75,13 +76,13 @@ class RowsElsewhere(Protocol):
     part_rows: list[int]
 
     def products(self, shape: tuple[int, ...], constant: float, updates: bool) -> Products:
-        """A problem begins: its products."""
+        """Begin a problem; returns its products with the rows."""
         ...
 
     def passes(
         self, targets: Targets, risk: Risk, slices: Sequence[slice], light: bool
     ) -> RowPasses:
-        """The risk of the problem that has begun is a sum over rows: its passes."""
+        """Passes over the scores, if the risk of the current problem is a sum over rows."""
         ...
 
 
@@ -91,7 +92,7 @@ def products_of(
     constant: float,
     executor: Executor,
 ) -> Products:
-    """The products with a matrix, for a w of a shape."""
+    """The products with a matrix, for w of the given shape."""
     updates = len(matrix.blocks) <= room_for(shape) and matrix.n_stored >= WORTH_UPDATES
     if isinstance(matrix, BlockedMatrix):
         return RowProducts(matrix, shape, constant, executor, updates)
@@ -99,25 +100,25 @@ def products_of(
 
 
 class RowProducts:
-    """Products with rows that are here.
+    """Products with rows in this process.
 
     Parameters
     ----------
     matrix : BlockedMatrix
     shape : tuple of int
-        Of w, the constant feature included.
+        Shape of w, with the constant feature.
     constant : float
         Value of the constant feature; 0 for none.
     executor : Executor
     updates : bool
-        Whether gradients are brought up to date instead of computed anew, where that is less work.
+        Whether to update the sums of blocks instead of computing them anew, if this is less work.
     plan : SumPlan, optional
-        If the matrix has some of the rows only.
+        Needed if the matrix has only some of the rows.
 
     Attributes
     ----------
     updated : ndarray of bool
-        By block: whether the last gradient brought its sum up to date.
+        For each block, whether the last gradient updated its sum.
     """
 
     def __init__(
@@ -137,10 +138,10 @@ class RowProducts:
         self.updated = np.zeros(len(matrix.blocks), dtype=bool)
         rows = (len(matrix), *shape[1:]) if updates else (0,)
         self._last, self._changes = np.zeros(rows), np.empty(rows)  # coefficients
-        self._age = MOST_UPDATES  # passes since all sums were computed anew
+        self._age = MOST_UPDATES  # gradients since all sums were computed anew
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
-        if not np.any(w):  # where every fit begins
+        if not np.any(w):  # every fit begins at w = 0
             out[...] = 0.0
             return
 
@@ -155,7 +156,7 @@ class RowProducts:
     def bounded(self, w: np.ndarray, *outs: np.ndarray, bias: float = 0.0) -> None:
         columns = w.reshape(len(w), -1)
         start = np.full(columns.shape[1], bias)
-        if self._constant:  # the model's own intercept, which has been rounded as well
+        if self._constant:  # take the model's own intercept, which is rounded, too
             start += self._constant * columns[-1]
             columns = columns[:-1]
         if not np.any(columns):
@@ -173,7 +174,7 @@ class RowProducts:
         self._matrix.run(part, self._executor)
 
     def gradient(self, coef: np.ndarray) -> np.ndarray:
-        """As for all products; ``node_sums`` are those of all nodes of the plan."""
+        """Xᵀ·coef, as for all ``Products``; ``node_sums`` gets a sum for each node of the plan."""
         self._age = 0 if self._age >= MOST_UPDATES else self._age + 1
 
         def part(k: int, block: Block, total: np.ndarray) -> None:
@@ -188,9 +189,10 @@ class RowProducts:
         return self.node_sums[0]
 
     def _update(self, k: int, coef: np.ndarray, block: Block, total: np.ndarray) -> bool:
-        """Bring the sum of block k up to date.
+        """Update the sum of block k.
 
-        False if it must be computed anew: too many rows have changed, or it is time to.
+        Returns False, and does nothing, if the sum must be computed anew: because too many rows
+        have changed, or because there were too many updates.
         """
         rows = self._matrix.slice(k)
         changes = self._changes[rows]
@@ -215,16 +217,16 @@ class RowProducts:
         return self._last.copy(), self._age, held.copy()
 
     def restore_sums(self, coef: np.ndarray, age: int, sums: np.ndarray) -> None:
-        """Be as after a gradient with these coefficients, which left these sums."""
+        """Take a state that ``sums`` has returned."""
         self._last[...] = coef
         self._age = age
         self._sum.restore(sums)
 
 
 def bounded_scores(block: Block, precise: bool) -> Callable[..., None]:
-    """X·w + start of a block with bounds on rounding: (w, start, outputs) → None.
+    """A function (w, start, outputs) → None for X·w + start of a block, with bounds on rounding.
 
-    The precise one has three outputs, the other two; see ``loops.bounded``.
+    With ``precise`` there are three outputs, otherwise two; see ``loops.bounded``.
     """
     return partial(bounded.precise_scores if precise else bounded.scores, *flat_block(block))
 
@@ -244,7 +246,7 @@ def flat_block(block: Block) -> FlatRows:
 def w_shape(
     matrix: BlockedMatrix | RowsElsewhere, constant: float, outputs: int | None
 ) -> tuple[int, ...]:
-    """The shape of w, with the constant feature and one column per output, if there are any."""
+    """The shape of w: a row more for the constant feature, if any, and a column per output."""
     return (matrix.shape[1] + (constant != 0.0), *(() if outputs is None else (outputs,)))
 
 
@@ -259,10 +261,10 @@ class LinearOracle:
     constant : float, default=0
         Value of the constant feature behind the regularised bias; 0 for none.
     slack : callable, optional
-        (objective of a point, C) → what the lower bound on the optimum of this problem may
-        exceed that of the problem it stands for.
+        (objective of a point, C) → how much the lower bound of this problem may exceed the optimum
+        of the user's problem, which this one approximates.
     products : Products, optional
-        If they have been made already.
+        The products, if they have been made already.
     """
 
     def __init__(
@@ -283,16 +285,16 @@ class LinearOracle:
         self.dimension = math.prod(self._w_shape)
         self._products = products or products_of(matrix, self._w_shape, constant, self.executor)
         self._proving: tuple[Point, ...] | None = None  # room for errors, and for more digits
-        # Where scores are known no data are needed.
+        # These need scores only, so the risk itself does them.
         self.blend, self.descend = score_risk.blend, score_risk.descend
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """The part of w whose square counts in the objective of the user's problem, flat."""
-        # With a slack the constant feature stands for a free bias.
+        # With a slack the weight of the constant feature stands for a free bias, without a penalty.
         return (w if self._slack is None else w[:-1]).reshape(-1)
 
     def slack(self, primal: float, C: float) -> float:
-        """What a lower bound must be taken down by to hold for the user's problem."""
+        """How much to subtract from a lower bound, so that it holds for the user's problem."""
         return 0.0 if self._slack is None else self._slack(primal, C)
 
     def new_point(self) -> Point:
@@ -313,8 +315,9 @@ class LinearOracle:
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
         """Move ``into`` to w and prove upper bounds there: one product X·w.
 
-        Every rounding error of the scores, of the losses and of their sum is bounded. If that comes
-        to more than ``tolerance``, the scores are computed once more in twice the digits.
+        The bounds cover every rounding error of the scores, of the losses and of their sum. If the
+        bounds are together more than ``tolerance``, the scores are computed again in twice the
+        digits.
         """
         score_risk = self.score_risk
         into.w = w.reshape(self._w_shape)
@@ -333,7 +336,7 @@ class LinearOracle:
         return Proof(risk, squared_norm(self.regularised(into.w)))
 
     def refresh(self, point: Point) -> None:
-        """Compute a point anew from its w and bias, and depend on nothing else that was before."""
+        """Compute a point anew from its w and bias, and depend on no earlier results."""
         self.refresh_scores(point)
         self.score_risk.evaluate(point)
 
@@ -343,16 +346,19 @@ class LinearOracle:
         self._products.scores(point.w, point.scores)
 
     def forget_cuts(self) -> None:
-        """Compute the next cut from all rows, whatever was computed before."""
+        """Compute the next cut from all rows, not by an update of earlier sums."""
         self._products.start_anew()
 
     def state(self) -> dict[str, Any]:
-        """Guesses of the searches. All else starts anew, here as in a run that goes on from it."""
+        """First guesses of the searches.
+
+        All other results are computed anew, in this run and in one that resumes from the state.
+        """
         self._products.start_anew()
         return self.score_risk.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Return to a state."""
+        """Take a state that ``state`` has returned."""
         self.score_risk.restore(state)
 
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:

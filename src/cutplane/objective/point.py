@@ -1,4 +1,4 @@
-"""What solvers ask of an oracle, and what they pass to one another: points, cuts, lines."""
+"""The interface of oracles, and the objects that solvers share: points, cuts, lines."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Cut:
 
 @dataclass(frozen=True)
 class Proof:
-    """What has been proved of a point.
+    """Proved upper bounds at a point.
 
     Attributes
     ----------
     risk : float
-        The risk in exact arithmetic is no larger.
+        At least the risk in exact arithmetic.
     squared_norm : float
-        Nor is |w|².
+        At least |w|² in exact arithmetic.
     """
 
     risk: float
@@ -45,14 +45,15 @@ def squared_norm(w: np.ndarray) -> float:
 
 @dataclass
 class Point:
-    """A point with all that was computed there. Its buffers are reused.
+    """A point w with its bias, and all that was computed there. Its buffers are reused.
 
-    ``scores`` are without the bias b, which is kept apart. ``coef`` and ``offset`` are
-    the plane that touches a risk of all scores at once there; sums over rows leave
-    them empty, because theirs is as cheap to compute as to keep. A ``coef`` of integers is a
-    labelling of the rows, by columns of the scores. ``tolerance`` is how far above the
-    minimum over a free bias the risk may be, and ``bracket`` where the bias was found.
-    ``error`` is what rounding may have taken off the risk, where inference says so.
+    ``scores`` do not contain the bias. For a risk of all scores at once, ``coef`` and
+    ``offset`` are the plane that touches the risk at the point. For sums over rows they
+    are empty, because computing this plane costs no more than keeping it. If ``coef`` has
+    integers, it is a labelling: for each row the number of a column of the scores.
+    ``tolerance`` is how much the risk may exceed its minimum over a free bias, and
+    ``bracket`` is the bracket in which the bias was found. ``error`` bounds how much
+    rounding errors have reduced the risk, if the inference knows it.
     """
 
     w: np.ndarray
@@ -76,14 +77,14 @@ class Point:
         return self.bracket.low, self.bracket.high, self.bracket.part
 
     def copy(self, other: Point) -> None:
-        """Become the other point, in buffers of its own."""
+        """Copy the other point into the own buffers."""
         self.scores[...] = other.scores
         self.coef[...] = other.coef
         self.w, self.bias, self.risk = other.w, other.bias, other.risk
         self.offset, self.bracket, self.error = other.offset, other.bracket, other.error
 
     def take(self, other: Point) -> None:
-        """Become the other point, which gets this one's buffers and becomes useless."""
+        """Take over the other point's buffers. The other point gets the buffers of this one."""
         self.scores, other.scores = other.scores, self.scores
         self.coef, other.coef = other.coef, self.coef
         self.w, self.bias, self.risk = other.w, other.bias, other.risk
@@ -96,8 +97,8 @@ class Line:
 
         ½·curvature·k² + slope·k + R(start + k(end − start))   over 0 ≤ k ≤ longest,
 
-    to within ``tolerance`` of the minimum. With ``straight`` a free bias moves along with w;
-    otherwise every point of the line may have the best one.
+    to within ``tolerance`` of the minimum. With ``straight`` a free bias moves in proportion to k,
+    as w does; otherwise every point of the line may have the best bias.
     """
 
     start: Point
@@ -123,7 +124,7 @@ class Oracle(Protocol):
     Attributes
     ----------
     executor : Executor
-        Shared with the bundle's own work.
+        The bundle uses it, too.
     """
 
     executor: Executor
@@ -144,8 +145,8 @@ class Oracle(Protocol):
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
         """Move ``into`` to w, from the data alone, and prove upper bounds there.
 
-        Where rounding may have done more than ``tolerance`` to the risk, more digits are computed
-        if that is possible.
+        If rounding may have changed the risk by more than ``tolerance``, compute more digits, as
+        far as the oracle can.
         """
         ...
 
@@ -162,14 +163,14 @@ class Oracle(Protocol):
         ...
 
     def refresh(self, point: Point) -> None:
-        """Compute a point anew from its w, if moving it has added rounding to it.
+        """Compute a point anew from its w, if moves have added rounding errors to it.
 
-        What comes after depends on nothing else that was before.
+        Later results depend only on this point, not on earlier ones.
         """
         ...
 
     def forget_cuts(self) -> None:
-        """Compute the next cut from all rows, whatever was computed before."""
+        """Compute the next cut from all rows, not by an update of earlier sums."""
         ...
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
@@ -177,22 +178,22 @@ class Oracle(Protocol):
         ...
 
     def slack(self, primal: float, C: float) -> float:
-        """What a lower bound must be taken down by to hold for the user's problem."""
+        """How much to subtract from a lower bound, so that it holds for the user's problem."""
         ...
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """An oracle whose state can be written, so that a run goes on from it to the same bits."""
+    """An oracle whose state can be stored, so that a resumed run gives the same bits."""
 
     def refresh_scores(self, point: Point) -> None:
         """Compute the scores of a point from its w; bias and risk are known."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """What answers depend on besides the question, such as guesses from earlier ones."""
+        """All on which answers depend besides their arguments, such as guesses for searches."""
         ...
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Return to a state."""
+        """Take a state that ``state`` has returned."""
         ...

@@ -1,27 +1,27 @@
 """Oracles for kernels: cuts from samples (Yu & Joachims 2008, Algorithms 1 to 3).
 
-With a kernel the vector of a cut is an expansion over all rows with a loss, and its products
-with the other cuts take as many kernel values as there are pairs of rows. So it is taken from a
-sample:
+With a kernel the vector of a cut is an expansion over all rows with a loss. Its products with the
+other cuts take as many kernel values as there are pairs of rows. So the expansion is over a sample
+of the rows instead:
 
     exact          all rows I with a loss                      (Algorithm 1)
     linear time    r rows drawn from I, times |I|/r            (Algorithm 3)
-    constant time  r rows drawn from all, a loss or not         (Algorithm 2)
+    constant time  r rows drawn from all rows, with or without a loss   (Algorithm 2)
 
-The first two know the scores of all rows: they keep those of every cut, which is r·N kernel
-values per cut and N numbers. Then the value of the risk, the minimum on a line and the choice of
-the next cut's rows cost no kernel value at all. The third one knows nothing of the rows that it
-did not draw, and does not become slower with their number.
+The first two methods know the scores of all rows. They keep the scores of every cut, N numbers,
+which take r·N kernel values. Then the value of the risk, the minimum on a line and the choice of
+the next cut's rows cost no further kernel value. The third method (``objective.constant``) knows
+only the rows that it has drawn, so it does not become slower with their number.
 
-Rows are drawn without replacement, so that a sample of all of I is the exact cut.
+Rows are drawn without replacement, so a sample of all rows of I gives the exact cut.
 
-A sampled cut lies below the risk on average only: c + <g̃, v> with c exact and g̃ a mean over the
-sample. But the scores that are kept give the products of the exact vector g with all earlier ones,
-so the part of g in their span, Pg, costs no kernel value. A *centred* cut takes Pg + (I − P)g̃: the
-mean is the same, and what is left of the error is <g̃ − g, v − Pv>. In the span, where w_c lies,
-the cut is the exact one, and touches the risk at w_c. When the span is built anew, of fewer
-vectors, parts of Pg would be lost; the cut then becomes R(w_c) + <g̃, v − w_c>, with an error that
-grows with |v − w_c|.
+A sampled cut c + <g̃, v> lies below the risk only on average: c is exact, and g̃ is a mean over the
+sample. But the kept scores give the products of the exact vector g with all earlier vectors. So Pg,
+the projection of g to their span, costs no kernel value. A *centred* cut has the vector
+Pg + (I − P)g̃. Its mean is the same, and its error is only <g̃ − g, v − Pv>. For v in the span, and
+w_c lies there, the cut is the exact one, so it touches the risk at w_c. When a new span with fewer
+vectors is built, parts of Pg would be lost. Then the cut becomes R(w_c) + <g̃, v − w_c>, with an
+error that grows with |v − w_c|.
 """
 
 from __future__ import annotations
@@ -41,24 +41,29 @@ from .point import Cut, Point, Proof, squared_norm
 from .score_risk import RowScoreRisk, ScoreRisk
 
 CAPACITY = 128
-# What is left of a vector that depends on others, relative to its square, is rounding.
+# If a vector's squared distance from the span, relative to its square, is less than this, the
+# distance is taken to be rounding, and the vector to lie in the span.
 DEPENDENT = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
-# Samples drawn for one cut, at most, before one that is not violated is taken all the same.
+# For one cut at most so many samples are drawn. If none of them gives a violated cut, the last one
+# is taken.
 MOST_SAMPLES = 20
-# Steps per row that the solution on a first sample may take: at large C it is left earlier.
+# The solution on a first sample may take so many steps per row; at large C it needs more, and is
+# stopped.
 START_STEPS = 30
 
 
 @dataclass(frozen=True)
 class Level:
-    """What a sampled cut must rise above, if the exact one does (Algorithm 3, line 20).
+    """The level above which a cut counts as violated (Algorithm 3, line 20).
+
+    If the exact cut is violated, the sampled cut must be violated, too.
 
     Attributes
     ----------
     scores : ndarray
-        Of the reduced problem's solution.
+        Scores at the reduced problem's solution.
     risk : float
-        Its risk in the reduced problem plus ε.
+        The risk of this solution in the reduced problem, plus ε.
     """
 
     scores: np.ndarray
@@ -66,24 +71,24 @@ class Level:
 
 
 class CutBasisOracle(ABC):
-    """What the oracles here have in common: points are coordinates in the span of the cuts.
+    """Base of the oracles with cuts in a kernel's space: points are coordinates in a ``CutBasis``.
 
     Attributes
     ----------
     cut_basis : CutBasis
     kernel_values : int
-        How many were computed.
+        Number of kernel values computed so far.
     idle_vectors : int
-        Vectors of dropped cuts, at most: beyond that it is worth building the span anew.
+        With more vectors of dropped cuts than this, it is worth building the span anew.
     exact : bool
-        Whether all cuts so far are those of all rows.
+        Whether all cuts so far are cuts of all rows.
     definite : bool
         Whether the kernel is known to be positive semidefinite.
 
     Parameters
     ----------
     matrix : KernelMatrix
-        Of all rows.
+        The kernel matrix of all rows.
     executor : Executor
     rng : numpy Generator
     """
@@ -106,25 +111,25 @@ class CutBasisOracle(ABC):
 
     @property
     def rows(self) -> int:
-        """Rows that expansions are made of."""
+        """Number of rows that expansions can have."""
         return self.matrix.columns
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
-        """All of w."""
+        """All of w counts in the objective."""
         return w
 
     def slack(self, primal: float, C: float) -> float:
-        """None: ``CutBasis.errors`` has been taken off the bounds, as far as it matters to each."""
+        """0, because the solver subtracts the errors in ``CutBasis.errors`` from its bounds."""
         return 0.0
 
     def refresh(self, point: Point) -> None:  # noqa: B027 (for none of them)
-        """Nothing to do: ``prove`` computes what it reports anew."""
+        """Does nothing, because ``prove`` computes what it reports anew."""
 
     def forget_cuts(self) -> None:  # noqa: B027 (for none of them)
-        """Nothing to do: no cut builds on an earlier one."""
+        """Does nothing, because no cut is an update of an earlier one."""
 
     def offsets(self, offsets: np.ndarray) -> np.ndarray:
-        """Offsets of cuts with the vectors of the span, in their order, from those they had."""
+        """New offsets of the cuts, from their old ones, when the span is built anew."""
         return offsets
 
     @abstractmethod
@@ -136,12 +141,12 @@ class CutBasisOracle(ABC):
         """Move ``into`` to w."""
 
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
-        """Move ``into`` to w. What rounding does to kernel values and scores is not bounded."""
+        """Move ``into`` to w. The rounding errors of kernel values and scores are not bounded."""
         self.evaluate(w, into)
         return Proof(into.risk * (1.0 + MANY * ROUNDING), squared_norm(w))
 
     def draw(self, among: np.ndarray, size: int | None) -> np.ndarray:
-        """So many of these, each once, in order; all of them if there are no more."""
+        """A random sample of this size without repetition, in order; all if there are no more."""
         if size is None or size >= len(among):
             return among
         self.exact = False
@@ -149,23 +154,23 @@ class CutBasisOracle(ABC):
 
 
 class ScoreRiskOracle(CutBasisOracle):
-    """Cuts of all rows, or of a sample of those with a loss; scores of all rows are known.
+    """Cuts of all rows, or of a sample of the rows with a loss. It keeps the scores of all rows.
 
     Parameters
     ----------
     matrix, executor, rng
-        As for every oracle here.
+        As for ``CutBasisOracle``.
     score_risk : ScoreRisk
-        The risk, of scores with a row per row of the matrix.
+        The risk, as a function of scores with one row per row of the matrix.
     size : int or None
         Rows of a sample, r; None for exact cuts.
     centred : bool
-        Whether sampled cuts are exact in the span of the earlier ones.
+        Whether sampled cuts are exact in the span of the earlier vectors.
     free : int, optional
-        Rows from this one on cost no kernel value: no sample leaves them out.
+        Rows with this number and larger ones cost no kernel value, so every sample contains them.
     pool : ndarray of bool, optional
-        Rows that samples are drawn from, which bounds the rows of a model; by default all. A row
-        outside counts in the risk and in the part of a cut that is exact, as every row does.
+        Rows from which samples are drawn; by default all. A pool limits the number of rows in the
+        model. Rows outside of the pool still count in the risk and in the exact part of a cut.
     """
 
     idle_vectors = 64  # the scores of all rows must be moved; and the span is where cuts are exact
@@ -200,7 +205,7 @@ class ScoreRiskOracle(CutBasisOracle):
         return self.score_risk.new_point(np.zeros(self.dimension))
 
     def offsets(self, offsets: np.ndarray) -> np.ndarray:
-        """Those that make the cuts touch the risk where they did."""
+        """New offsets, with which the cuts touch the risk where they did before."""
         return np.array([self._offsets.get(k, offset) for k, offset in enumerate(offsets)])
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
@@ -233,10 +238,10 @@ class ScoreRiskOracle(CutBasisOracle):
         return Proof(risk, self._square(expansion, scores, errors) if len(expansion.rows) else 0.0)
 
     def proved_square(self, expansions: list[Expansion], weights: np.ndarray) -> float:
-        """At least |Σ_k weights[k]·expansion_k|², from kernel values of its own.
+        """An upper bound on |Σ_k weights[k]·expansion_k|², from newly computed kernel values.
 
         The coefficients c of the sum are off by δ, |δ| ≤ u·(count + 2)·Σ_k |weights[k]·coef_k|, so
-        the square may be above cᵀKc by 2|δ|ᵀ|Kc| + |δᵀKδ|.
+        the square may exceed cᵀKc by 2|δ|ᵀ|Kc| + |δᵀKδ|.
         """
         expansion = combined(expansions, weights)
         if not len(expansion.rows):
@@ -250,18 +255,19 @@ class ScoreRiskOracle(CutBasisOracle):
         return (self._square(expansion, scores, errors) + lost) * (1.0 + MANY * ROUNDING)
 
     def _square(self, expansion: Expansion, scores: np.ndarray, errors: np.ndarray) -> float:
-        """At least the square of an expansion whose scores are so far off."""
+        """An upper bound on the square of an expansion, from its scores and their errors."""
         own, sizes = scores[expansion.rows], np.abs(expansion.coef)
         squared = max(0.0, product(expansion.coef, own)) + product(sizes, errors[expansion.rows])
         squared += (sizes.size + MANY) * ROUNDING * product(sizes, np.abs(own))
         return squared * (1.0 + MANY * ROUNDING)
 
     def _bounded(self, expansion: Expansion) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of an expansion, and how far each may be off.
+        """Scores of an expansion, and a bound on the error of each.
 
-        Stored values are summed in twice the digits. Of others |K| is summed as well, so that
-        errors of the sum are relative to that, and those of the values if they are relative. Else
-        |K_il| is at most √(K_ii·K_ll). Free rows' scores are numbers of the model, without errors.
+        Stored values are summed in twice the digits. For other values |K| is summed as well,
+        because errors of the sum are relative to Σ |coef|·|K|, and so are errors of the values if
+        they are relative to the value. Otherwise |K_il| ≤ √(K_ii·K_ll) bounds the latter. Scores of
+        free rows are numbers of the model, without errors.
         """
         matrix, rows, sizes = self.matrix, expansion.rows, np.abs(expansion.coef)
         self.kernel_values += matrix.values_of(rows)
@@ -317,7 +323,7 @@ class ScoreRiskOracle(CutBasisOracle):
         return Cut(a, offset)
 
     def _sample(self, coef: np.ndarray, rows: np.ndarray, free: np.ndarray) -> Expansion:
-        """A vector of the same mean, from a sample of the rows and all of the free ones."""
+        """A vector with the same mean, from a sample of the rows and all free rows."""
         among = rows
         if self._pool is not None and self._size is not None and len(rows) > self._size:
             some = rows[self._pool[rows]]
@@ -336,7 +342,7 @@ class ScoreRiskOracle(CutBasisOracle):
         free: np.ndarray,
         level: Level,
     ) -> Expansion:
-        """A sample whose cut is above the level, if the exact one is; ``some`` is the first."""
+        """A sample whose cut is above the level, if the exact cut is; ``some`` is the first try."""
         if product(coef, level.scores) + offset <= level.risk:
             return some
         for _ in range(MOST_SAMPLES):
@@ -355,17 +361,17 @@ class ScoreRiskOracle(CutBasisOracle):
         return coordinates
 
     def scores_of(self, expansion: Expansion) -> np.ndarray:
-        """Scores of all rows; the kernel values are counted."""
+        """Scores of all rows under an expansion. Counts the kernel values."""
         self.kernel_values += self.matrix.values_of(expansion.rows)
         return self.matrix.combine(expansion.rows, expansion.coef)
 
     def rebase(self, vectors: np.ndarray, point: Point, capacity: int) -> np.ndarray:
-        """Forget all vectors but these and the one of a point.
+        """Keep only these vectors and the vector of a point.
 
         Returns
         -------
         coordinates : ndarray, shape (vectors + 1, capacity so far)
-            Of the vectors that are left.
+            Coordinates of the kept vectors in the old basis.
         """
         old = self.cut_basis
         coordinates = np.vstack([old.coordinates(vectors), point.w])
@@ -383,15 +389,16 @@ class SampledOracle(ScoreRiskOracle):
     score_risk: RowScoreRisk
 
     def first_cut(self, rows: np.ndarray, C: float, tol: float) -> Cut:
-        """The cut that the solution of the hinge's problem on these rows alone gives.
+        """A cut from the solution of the hinge's problem on these rows alone.
 
-        With its dual solution α, where 0 ≤ α_i ≤ C·weight_i / Σ weight, and D the sum of the upper
-        bounds, the vector is −Σ α_i·y_i·φ(x_i)/D and the offset Σ α_i/D: a cut of the mean loss of
-        these rows, and along its vector lies that solution. C is that of the mean loss of all rows.
+        Let α be the dual solution, 0 ≤ α_i ≤ C·weight_i / Σ weight, and D the sum of the upper
+        bounds. The cut has the vector −Σ α_i·y_i·φ(x_i)/D and the offset Σ α_i/D. It is a cut of
+        the mean loss of these rows, and the solution is a multiple of its vector. C multiplies the
+        mean loss of all rows.
 
-        The bound of every α is the one that it has among all rows. A problem of the same C for
-        fewer rows would follow their noise: on 4,000 of 60,000 rows of covtype it led to an
-        objective that is 14 % higher.
+        Every α has the same upper bound as in the problem on all rows. With larger bounds, C times
+        the mean over these rows, the solution would follow their noise: on 4,000 of 60,000 rows of
+        covtype this led to an objective that is 14 % higher.
         """
         targets = self.score_risk.targets
         y, upper = targets.labels[rows], C / targets.total * targets.weights[rows]

@@ -1,26 +1,28 @@
 """The risk as a function of the scores of a point, and its minimum along a line.
 
-A ``ScoreRisk`` knows scores and risk, neither data nor w. There are two kinds.
+A ``ScoreRisk`` knows scores and the risk, but neither data nor w. There are two kinds.
 
 **Sums over rows**, with an unregularised bias if wanted:
 
     R(s) = min_b (1/W) Σ_i weight_i·loss(s_i + b, y_i)
 
-With the bias a plane is one below R only if Σ coef_i = 0. A search for the bias ends with two
-biases between which the best one lies, and with the derivatives g₋ ≤ 0 ≤ g₊ of the sum there: the
-coefficients at both, mixed in the proportion g₊ : −g₋, sum to zero, and a mixture of planes is a
-plane below the risk. It is as low as the bracket is wide, which the search knows. Rows may be here
-or elsewhere: ``RowPasses`` says all that is asked of those who hold them.
+With the bias, a plane is below R only if Σ coef_i = 0. A search for the bias ends with two biases
+between which the best one lies, and with the derivatives g₋ ≤ 0 ≤ g₊ of the sum at them. If we mix
+the coefficients at both in the proportion g₊ : −g₋, they sum to zero, and a mixture of planes below
+the risk is a plane below the risk. The wider the bracket, the lower the mixture, by at most the
+excess that the search knows. The rows may be in this process or on workers: the ``RowPasses`` of
+both have the same methods.
 
 **Risks of all scores at once**: pairs of rows, measures of a ranking, structured outputs. An
-evaluation sorts the scores or runs inference, which costs far more than a product with a few
-numbers per row, so nothing is evaluated twice: every point keeps the plane that touches the risk
-there. Along a line the plane gives the derivative at no cost, the plane at w_t (which the loop
-evaluates anyway) is the second point of the search, and the cut is the plane where it is wanted.
+evaluation sorts the scores or runs inference. This costs far more than a product with a few numbers
+per row, so no point is evaluated twice: every point keeps the plane that touches the risk there.
+From this plane a search along a line gets the derivative at no cost. Its second point is w_t, which
+the loop evaluates anyway. A cut is the plane of its point.
 
-Passes over the scores are light, and Python's part in each of them must be small: they run over
-chunks of rows that are coarser than the blocks of the data, and depend only on the data. No chunk
-goes across the end of a part of the data, so that whoever holds a part's rows can do its chunks.
+A pass over the scores does little work, so the overhead of Python must be small. Passes run over
+chunks of rows, which are coarser than the blocks of the data and depend only on the data. Every
+chunk lies within one part of the data, so a worker that holds the rows of a part can compute its
+chunks.
 """
 
 from __future__ import annotations
@@ -41,21 +43,20 @@ from ..risks import ListwiseRisk, Risk, Scores, Targets
 from .point import Line, Point
 from .search import INNER, Bracket, find_bracket, minimise
 
-# A pass over this many scores costs several times its call from Python.
+# A pass over this many scores takes several times as long as the call from Python.
 CHUNK_NUMBERS = 1 << 13
-# Enough to balance threads.
+# So many chunks are enough to balance threads.
 MOST_CHUNKS = 32
-# Below this much work the calling thread is done before the others have started.
+# With less work, the calling thread would be done before the others have started.
 WORTH_THREADS = 1 << 16
-# Where to look first: k in units of the last step, and how far from the last bias.
+# The first points of a search: k in units of the last step, and distances from the last bias.
 STEPS = np.array([0.0, 0.25, 0.5, 1.0, 2.0, 4.0])
 BIASES = np.array([-4.0, -1.0, -0.25, 0.0, 0.25, 1.0, 4.0])
 BIAS_REACH = 0.1
-# How far above the minimum over the bias a point on a line may be, as a part of the line's
-# tolerance.
+# A point on a line may exceed its minimum over the bias by this part of the line's tolerance.
 BIAS_PART = 0.1
-# A step along the straight line of w and bias must bring this much in units of the line's
-# tolerance; else the line of min_b R is searched.
+# If a step along the straight line of w and bias gains less than this part of the line's tolerance,
+# the line of min_b R is searched.
 ENOUGH = 0.04
 
 
@@ -83,24 +84,24 @@ class ScoreRisk(ABC):
     Attributes
     ----------
     shape : tuple of int
-        Of the scores.
+        Shape of the scores.
     outputs : int or None
         Scores per row; None for one number.
     total : float
         Sums of coefficients, offsets and losses are divided by it.
     light : bool
-        Whether a pass over the scores is not worth more than one thread.
+        Whether a pass over the scores is so short that one thread does it.
     runner : Executor
-        For passes over the scores.
+        Runs the passes over the scores.
     free_bias : bool
         Whether the risk is minimised over an unregularised bias.
 
     Parameters
     ----------
     rows, outputs, total, executor
-        The same.
+        See the attributes.
     work : float, default=1
-        What a score costs in a pass, where a comparison and a few additions cost 1.
+        Cost of a score in a pass, in units of a comparison and a few additions.
     edges : sequence of int, optional
         Rows at which parts of the data begin, and the end.
     """
@@ -138,25 +139,25 @@ class ScoreRisk(ABC):
         return Point(w, np.zeros(self.shape))
 
     def find_bias(self, point: Point) -> None:  # noqa: B027 (most risks have no free bias)
-        """Give a point the best bias for its scores, within the point's tolerance."""
+        """Set a point's bias to the best one for its scores, within the point's tolerance."""
 
     @abstractmethod
     def evaluate(self, point: Point) -> None:
         """Evaluate the risk at the scores and the bias of a point."""
 
     def upper(self, point: Point, low: Any, errors: Any) -> float:
-        """At least the risk at the scores of a point, which are off by ``errors`` at most.
+        """An upper bound on the risk at the scores of a point, which are off by at most ``errors``.
 
-        ``low`` are further digits of the scores, if there are any; the point has not been evaluated
-        then. Here the risk is taken as it was found, but for the rounding of a sum.
+        ``low`` are further digits of the scores, if there are any; then the point has not been
+        evaluated. Here the bound is the risk as evaluated, plus the rounding error of a sum.
         """
         return point.risk * (1.0 + MANY * ROUNDING)
 
     @abstractmethod
     def coefficients(self, point: Point) -> tuple[Any, float]:
-        """The plane that touches the risk at a point: Σ coef·s + offset, both not yet divided.
+        """The plane Σ coef·s + offset that touches ``total`` times the risk at a point.
 
-        The array is good until the next call.
+        The next call overwrites the array.
         """
 
     @abstractmethod
@@ -170,7 +171,7 @@ class ScoreRisk(ABC):
         self.evaluate(into)
 
     def _move(self, start: Point, end: Point, k: float, into: Point) -> None:
-        """As ``blend``, but the bias moves along, and the risk is not computed."""
+        """As ``blend``, but the bias moves in proportion to k, and the risk is not computed."""
         w = np.empty(start.w.shape)
         vectors.blend(start.w.reshape(-1), end.w.reshape(-1), k, w.reshape(-1))
         into.w = w
@@ -187,15 +188,15 @@ class ScoreRisk(ABC):
 
     @cached_property
     def spare(self) -> Point:
-        """A point for what is needed briefly."""
+        """A spare point for intermediate results."""
         return self.new_point(np.empty(0))
 
     def state(self) -> dict[str, Any]:
-        """Where the next search on a line begins."""
+        """The guess with which the next search on a line begins."""
         return {"step": self._step_guess}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Return to a state."""
+        """Take a state that ``state`` has returned."""
         self._step_guess = float(state["step"])
 
     def run(self, function: Callable[[slice], Any]) -> list[Any]:
@@ -207,11 +208,11 @@ class ScoreRisk(ABC):
 
 
 class RowPasses:
-    """Passes over rows that are here.
+    """Passes over rows in this process.
 
-    Those who hold rows elsewhere answer the same methods. An answer has one entry per chunk of
-    rows, in their order, and entries are added up in that order. Arguments and answers are small,
-    except for the scores themselves, which only those who hold the rows look into.
+    Rows on workers have a class with the same methods. An answer has one entry per chunk of rows,
+    in the order of the chunks, and callers add the entries in this order. Arguments and answers are
+    small, except for the scores themselves, which callers only pass on and never read.
 
     Parameters
     ----------
@@ -220,12 +221,12 @@ class RowPasses:
     slices : sequence of slice
         The rows, in chunks.
     executor : Executor
-        Runs over the chunks.
+        Runs the chunks.
 
     Attributes
     ----------
     coef : Any
-        Where coefficients go: an array, or what stands for it.
+        The coefficients: an array, or a slot that names arrays on workers.
     """
 
     coef: Any
@@ -242,7 +243,7 @@ class RowPasses:
         self.coef = np.empty(self._shape)
 
     def _run(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> list[Any]:
-        """function(the rows of ``arrays``, *others, the rows' targets) of every chunk."""
+        """For every chunk, call function(its rows of ``arrays``, *others, its targets)."""
         if len(self._slices) == 1:
             return [function(*arrays, *others, self._targets[0])]
 
@@ -265,7 +266,7 @@ class RowPasses:
         return self._run(self._risk.value, (at,))
 
     def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
-        """At least Σ weight·loss, of scores that are off by ``errors`` at most.
+        """An upper bound on Σ weight·loss, for scores that are off by at most ``errors``.
 
         ``low`` are further digits of the scores, if there are any.
         """
@@ -285,18 +286,20 @@ class RowPasses:
         return self._run(self._risk.bias_slopes, (scores,), biases)
 
     def fill(self, scores: Any, low: float, high: float, part: float) -> None:
-        """Fill in coefficients: ``1 − part`` of those at the bias ``low``, ``part`` of the other's.
+        """Set the coefficients to a mixture of those at two biases.
+
+        The coefficients at ``low`` count ``1 − part``, the coefficients at ``high`` count ``part``.
 
         Any such mixture is the plane of a cut.
         """
         self._run(self._risk.coefficients, (scores, self.coef), (low, high, part))
 
     def set_coef(self, coef: np.ndarray) -> None:
-        """Take coefficients from elsewhere."""
+        """Set the coefficients to the given ones."""
         self.coef[...] = coef
 
     def offset(self) -> list[float]:
-        """Offset of the plane with the coefficients."""
+        """Offset of the plane that has the coefficients."""
         return self._run(self._risk.offset, (self.coef,))
 
     def weigh(self) -> list[np.ndarray]:
@@ -317,7 +320,7 @@ class RowPasses:
         self._run(scale, (self.coef,))
 
     def slope(self, start: Any, end: Any) -> list[float]:
-        """Derivative in the direction from start to end of the plane with the coefficients."""
+        """Derivative of the plane with the coefficients, in the direction from start to end."""
 
         def slope(coef: np.ndarray, a: np.ndarray, b: np.ndarray, targets: Targets) -> float:
             return float(np.einsum("i,i->", coef, b - a))
@@ -338,7 +341,7 @@ class RowScoreRisk(ScoreRisk):
     edges : sequence of int, optional
         Rows at which parts of the data begin, and the end.
     passes : callable, optional
-        If the rows are elsewhere: (chunks of rows, ``light``) → the passes of those who hold them.
+        For rows on workers: (chunks of rows, ``light``) → the passes over these rows.
     """
 
     def __init__(
@@ -368,7 +371,7 @@ class RowScoreRisk(ScoreRisk):
         return Point(w, self.passes.new_scores())
 
     def find_bias(self, point: Point) -> None:
-        """The best bias is looked for near the present one."""
+        """Search for the best bias, beginning near the present one."""
         if not self.free_bias:
             return
         guess = point.bias if np.isfinite(point.bias) else 0.0
@@ -391,14 +394,15 @@ class RowScoreRisk(ScoreRisk):
     # -- planes ---------------------------------------------------------------
 
     def coefficients(self, point: Point) -> tuple[Any, float]:
-        """As for every ``ScoreRisk``; with a free bias the point must have the best one."""
+        """As for every ``ScoreRisk``. With a free bias the point must have its best bias."""
         self.passes.fill(point.scores, *point.mixture())
         return self.passes.coef, sum(self.passes.offset())
 
     def dual_plane(self, coef: np.ndarray) -> tuple[Any, float]:
         """The plane of any coefficients in the domain of the loss's conjugate, as ``coefficients``.
 
-        With a free bias they are balanced first: the heavier class is scaled down.
+        With a free bias the coefficients must sum to 0, so those of the heavier class are scaled
+        down first.
         """
         self.passes.set_coef(coef)
         if self.free_bias:
@@ -413,10 +417,10 @@ class RowScoreRisk(ScoreRisk):
     def descend(self, line: Line) -> float:
         """As for every ``ScoreRisk``.
 
-        With a free bias, minimising over the bias once where w and the bias, moving together, have
-        their minimum is as good as minimising over both most of the time. But where kinks meet, or
-        in a bent valley, neither can go far without the other: if that brings too little, the line
-        of min_b R is searched.
+        With a free bias the search first moves w and the bias together along a straight line, and
+        then finds the best bias at the minimum. Most of the time this is as good as the minimum
+        over both. But where kinks meet, or in a bent valley, the straight line gains too little;
+        then the search follows min_b R along the line of w.
         """
         start, end = line.start, line.end
         a, b = start.view(), end.view()
@@ -445,7 +449,8 @@ class RowScoreRisk(ScoreRisk):
                     self.blend(start, end, k, point)
             if k > 0.0:
                 start.take(point)
-        if line.value(1.0, end.risk) < line.value(k, start.risk):  # the search has a tolerance
+        # The search is exact only up to its tolerance, so the end may be better.
+        if line.value(1.0, end.risk) < line.value(k, start.risk):
             k = 1.0
             self._move(start, end, k, start)
             start.bias, start.risk, start.bracket = end.bias, end.risk, end.bracket
@@ -463,7 +468,7 @@ class RowScoreRisk(ScoreRisk):
         return find_bracket(first, line.tolerance, at_once=at_once, smooth=smooth, **limits)
 
     def _slope_at(self, line: Line, k: float, point: Point) -> float:
-        """The derivative at k of what is minimised over the line and the bias; moves a point."""
+        """The derivative at k of the minimum over the bias. Moves ``point`` there."""
         start, end = line.start, line.end
         self._move(start, end, k, point)
         self.find_bias(point)
@@ -533,7 +538,7 @@ class PlaneScoreRisk(Planes, ScoreRisk):
     """ScoreRisk whose points keep the plane that touches the risk there."""
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
-        if k == 1.0:  # known
+        if k == 1.0:  # the end has been evaluated
             into.copy(end)
         else:
             self._move(start, end, k, into)

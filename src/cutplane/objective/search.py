@@ -1,19 +1,20 @@
 """Minima of convex functions of one variable: steps along a line, and the bias.
 
-A search is a generator. It says where it wants to look next and is told what was found there; it
-calls nobody. The caller closes it at the end, because Python loses an interrupt that arrives while
-it discards a generator.
+A search is a generator. It yields the points that it wants to know, and the caller sends back the
+function there. The caller must close the generator at the end: Python would lose an interrupt that
+arrives while it discards an open generator.
 
-``find_bracket`` needs derivatives only. For sums over rows a pass costs little more for several
-points than for one, so it asks for a few at a time. In a bracket low < high with slopes
-g₋ ≤ 0 ≤ g₊ the point where the chord of the slopes is zero is above the minimum by no more than
+``find_bracket`` needs only derivatives, at several points at a time, because for sums over rows a
+pass at several points costs little more than a pass at one point. Take a bracket low < high with
+slopes g₋ ≤ 0 ≤ g₊, and the point where the chord of the slopes is zero. There the function exceeds
+its minimum by at most
 
     excess = (high − low)·|g₋|·g₊ / (|g₋| + g₊),
 
-so the search knows when it is good enough without ever asking for a value.
+so the search knows when to stop, without any value of the function.
 
 ``minimise`` needs a value and a derivative at one point at a time. It is for risks of all
-scores at once, where each point is expensive. ``newton`` needs two derivatives.
+scores at once, for which each point is expensive. ``newton`` needs two derivatives.
 """
 
 from __future__ import annotations
@@ -25,31 +26,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Points per pass inside a bracket, beside the chord's zero.
+# Points per pass inside a bracket, besides the zero of the chord.
 INNER = 6
-# With smooth slopes the points lie around the chord's zero. These are their distances from it, as
-# parts of the bracket's width.
+# If the slope is smooth, the points lie around the zero of the chord, at these distances from it,
+# in units of the bracket's width.
 AROUND = np.array([-1e-1, -1e-3, -1e-6, 0.0, 1e-6, 1e-3, 1e-1])
 MOST_PASSES = 60
-# How much farther to look at a time outside a bracket; then the square of it, and so on.
+# While there is no bracket, the distance to the next point grows by this factor, then by its
+# square, and so on.
 GROWTH = 16.0
-# Beyond this no kink of finite data lies.
+# Kinks of finite data lie below this.
 FAR = 1e300
-# Evaluations until the slope turns, and as many inside the bracket.
+# Evaluations until the slope changes its sign, and as many inside the bracket.
 MOST_EVALUATIONS = 30
-# Relative to where it is, a Newton step that is the last one.
+# Newton's method ends with a step that is this small relative to |x|.
 SMALL_STEP = 1e-13
 
 
 @dataclass(frozen=True)
 class Bracket:
-    """Where the minimum is: between two points with slopes of opposite sign.
+    """Two points with slopes of opposite sign, between which the minimum lies.
 
     Attributes
     ----------
     low, high : float
     low_slope, high_slope : float
-        At most 0 and at least 0; both 0, and low = high, where a minimum was met.
+        low_slope ≤ 0 ≤ high_slope. If the search has met a minimum, both are 0 and low = high.
     """
 
     low: float
@@ -59,18 +61,18 @@ class Bracket:
 
     @property
     def part(self) -> float:
-        """How far along the bracket the chord of the slopes is zero, from 0 to 1."""
+        """The zero of the chord of the slopes, from 0 at low to 1 at high."""
         rise = self.high_slope - self.low_slope
         return -self.low_slope / rise if rise > 0.0 else 0.0
 
     @property
     def point(self) -> float:
-        """Where the chord of the slopes is zero."""
+        """The zero of the chord of the slopes."""
         return self.low + self.part * (self.high - self.low)
 
     @property
     def excess(self) -> float:
-        """How far above the minimum that point is, at most."""
+        """An upper bound on how much the function at ``point`` exceeds its minimum."""
         return (self.high - self.low) * self.part * self.high_slope
 
 
@@ -85,29 +87,29 @@ def find_bracket(
 ) -> Generator[tuple[np.ndarray, Bracket], np.ndarray, None]:
     """A bracket whose ``point`` is within ``tolerance`` of the minimum of a convex function.
 
-    Yields where to look next, increasing, and what has been found so far; gets the derivatives at
-    these points. There are no points when the search has ended.
+    Yields the next points, increasing, and the bracket so far; the caller sends the derivatives at
+    these points. The search has ended when it yields no points.
 
     Parameters
     ----------
     first : ndarray
-        Where to look first, increasing, within the limits.
+        The first points, increasing, within the limits.
     tolerance : float
-        0 for the last digit, and for the least of several minima.
+        0 searches to the last digit, and finds the least of several minima.
     lowest, highest : float
-        Limits. Where the function still falls at the highest (or rises at the lowest), that is
+        Limits. If the function still falls at the highest (or rises at the lowest), this limit is
         the answer, as both ends of the bracket.
     at_once : int, optional
-        Points per pass inside a bracket; 1 where each costs as much as a pass.
+        Points per pass inside a bracket; 1 if each point costs as much as a pass.
     smooth : bool, default=False
-        Whether the derivative has no jumps. The chord's zero comes close to the minimum then, the
-        more so the narrower the bracket is, and the points lie around it.
+        Whether the derivative has no jumps. Then the zero of the chord is close to the minimum,
+        closer the narrower the bracket is, and the points lie around this zero.
     """
     low: tuple[float, float] | None = None  # (point, slope)
     high: tuple[float, float] | None = None
-    flat: float | None = None  # where the slope was zero
+    flat: float | None = None  # a point at which the slope was zero
     reach, growth = float(first[-1] - first[0]) or 1.0, GROWTH
-    same_end = 0  # passes in a row that have moved one end of the bracket only
+    same_end = 0  # passes in a row that have moved only one end of the bracket
     points, bracket = first, Bracket(float(first[0]), float(first[0]), 0.0, 0.0)
     for _ in range(MOST_PASSES):
         before = low, high
@@ -168,12 +170,13 @@ def minimise(
 ) -> Generator[tuple[float | None, LineValue], LineValue, None]:
     """The minimum over k ≥ 0 of a convex function of one variable.
 
-    Yields the k to look at next, and the best one so far; gets the function at k. There is no k
-    when the search has ended.
+    Yields the next k, and the best point so far; the caller sends the function at k. The search
+    has ended when it yields None.
 
-    Keeps a bracket whose ends have derivatives of opposite sign. A parabola through
-    each end lies below the function, so the value at which the two meet bounds the
-    minimum: the search ends once the better end is within ``tolerance`` of that.
+    It keeps a bracket whose ends have derivatives of opposite sign. Through each end
+    there is a parabola below the function. The value at which the two parabolas meet is
+    a lower bound on the minimum. The search ends when the better end is within
+    ``tolerance`` of this bound.
 
     Parameters
     ----------
@@ -184,9 +187,9 @@ def minimise(
     tolerance : float
         Acceptable distance to the minimum.
     longest : float, optional
-        Where to stop if the function still falls there.
+        The largest k. It is the answer if the function still falls there.
     curvature : float, optional
-        The function is at least this much curved everywhere: those parabolas' curvature.
+        Curvature of the parabolas. The function must be at least this much curved everywhere.
     known : LineValue, optional
         A second point that has been evaluated already.
     """
@@ -202,16 +205,16 @@ def minimise(
     outside = within = 0  # evaluations
     while not done:
         here = yield k, best
-        # What is not a number moves the low end before the slope has turned, then the high one.
+        # NaN counts as a negative slope while there is no bracket, and as a positive one inside.
         if here.slope >= 0.0 or (within and not here.slope < 0.0):
             high = here
         else:
             low = here
-        if high is None:  # until the slope turns
+        if high is None:  # the slope is still negative
             best = low
             outside += 1
             done = here.k == longest or outside == MOST_EVALUATIONS
-            k = min(here.k * 4.0**outside, longest)  # a guess may be orders too small
+            k = min(here.k * 4.0**outside, longest)  # the guess may be far too small
             continue
         best = low if high.slope != 0.0 and low.value <= high.value else high
         done = (
@@ -227,7 +230,7 @@ def minimise(
 
 
 def _meeting(low: LineValue, high: LineValue, curvature: float) -> float:
-    """How far above low.k the parabolas through both ends meet."""
+    """Where the parabolas through both ends meet, as a distance from low.k."""
     width = high.k - low.k
     bend = 0.5 * curvature * width
     return (low.value - high.value + (high.slope - bend) * width) / (
@@ -236,12 +239,12 @@ def _meeting(low: LineValue, high: LineValue, curvature: float) -> float:
 
 
 def _lower_bound(low: LineValue, high: LineValue, curvature: float) -> float:
-    """The least value of the higher one of the parabolas through both ends."""
+    """The minimum of the maximum of both parabolas."""
     width = high.k - low.k
-    if high.slope - low.slope <= curvature * width * (1.0 + 1e-12):  # just one parabola
+    if high.slope - low.slope <= curvature * width * (1.0 + 1e-12):  # both parabolas are the same
         return low.value - 0.5 * low.slope * low.slope / curvature
     meet = min(max(_meeting(low, high, curvature), 0.0), width)
-    if -low.slope < curvature * meet:  # the one through low turns before
+    if -low.slope < curvature * meet:  # the parabola through low has its minimum before they meet
         return low.value - 0.5 * low.slope * low.slope / curvature
     if high.slope < curvature * (width - meet):
         return high.value - 0.5 * high.slope * high.slope / curvature
@@ -249,10 +252,11 @@ def _lower_bound(low: LineValue, high: LineValue, curvature: float) -> float:
 
 
 def _inside(low: LineValue, high: LineValue, curvature: float, evaluation: int) -> float:
-    """Where to look next between the ends.
+    """The next point between the ends.
 
-    The derivative's secant is right for smooth functions, the meeting point for
-    kinks: they take turns, and halving comes in if the bracket stays wide.
+    The zero of the derivative's secant suits smooth functions, the point where the
+    parabolas meet suits kinks. So the search uses them in turns, and halves the bracket
+    at every fifth evaluation, in case it stays wide.
     """
     width = high.k - low.k
     secant = -low.slope / (high.slope - low.slope) * width
@@ -281,17 +285,17 @@ def newton(
     """
     low, high = -math.inf, math.inf
     x = start
-    reach = 10.0  # far out the curvature says little: steps may grow, but step by step
+    reach = 10.0  # the longest step; it grows slowly, because far away the curvature may mislead
     for _ in range(100):
         slope, curvature = derivatives(x)
-        if not abs(slope) > tolerance:  # also if it is not a number
+        if not abs(slope) > tolerance:  # true for NaN, too
             break
         if slope < 0.0:
             low = x
         else:
             high = x
         step = -slope / curvature if curvature > 0.0 else math.copysign(math.inf, -slope)
-        if abs(step) <= SMALL_STEP * max(1.0, abs(x)):  # rounding may keep the slope larger
+        if abs(step) <= SMALL_STEP * max(1.0, abs(x)):  # rounding errors may keep the slope larger
             break
         new = x + min(max(step, -reach), reach)
         x = new if low < new < high else 0.5 * (low + high)

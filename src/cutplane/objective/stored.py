@@ -1,4 +1,4 @@
-"""A kernel matrix that is stored, for cuts that combine most of its rows again and again."""
+"""A kernel matrix in memory, for cuts that combine most of its rows again and again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .._blas import single_threaded_blas
 from ..exec import Executor
 from ..kernels import SUM_ROWS, PrecomputedMatrix
 
-STORED_COLUMNS = 1000  # that a thread works on at a time
+STORED_COLUMNS = 1000  # columns that a thread works on at a time
 
 
 class StoredMatrix(PrecomputedMatrix):

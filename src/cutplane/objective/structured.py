@@ -6,14 +6,14 @@
 
     a = (1/N) Σ_i Ψ(x_i, z_i) − Ψ(x_i, y_i),    offset = (1/N) Σ_i Δ(y_i, z_i),
 
-and the most violated ones give the plane that touches R at w. So a lower bound
-needs no exact inference, but the value of R, and with it the upper bound, does.
+and the most violated outputs give the plane that touches R at w. So a lower bound does
+not need exact inference, but the value of R needs it, and with it the upper bound.
 
-The oracle sees a ``JointModel``: all examples with the inference for them. Every
-evaluation is a pass of inference, so points keep their plane: the search on a line has
-derivatives for nothing, and a cut is the plane of a point. What the inference needs and
-is linear in w (the emissions of chains) is kept as the scores of a point: between two
-points it costs no product with the data.
+The oracle sees a ``JointModel``: all examples with their inference. Every evaluation is
+a pass of inference, so points keep their plane. From the planes a search on a line gets
+derivatives at no cost, and a cut is the plane of a point. The emissions of chains are
+linear in w, and the inference needs them. They are the scores of a point: between two
+points they are interpolated, without a product with the data.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from ..loops import vectors
 from .point import Cut, Line, Point, Proof, squared_norm
 from .score_risk import Planes
 
-# Scores that a thread moves at a time: several times what handing them out costs.
+# Scores that a thread moves at a time. This takes several times as long as starting the task.
 MOVED_SCORES = 1 << 16
 
 
 class JointModel(ABC):
     """All examples of a structured problem, and the inference for them.
 
-    Scores that are arrays here can be blended and copied here; a model whose scores are on other
-    machines does that in its own way.
+    This class blends and copies scores that are arrays of this process. A model whose scores are on
+    workers overrides these methods.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class JointModel(ABC):
     count : int
         Number of examples.
     numbers : int
-        Work of a pass, in stored values of a data matrix that is read once.
+        Work of a pass, in units of reading one stored value of a data matrix.
     has_scores : bool
-        Whether points have scores, to which blending adds rounding.
+        Whether points have scores. Blending adds rounding errors to them.
     """
 
     dimension: int
@@ -58,7 +58,7 @@ class JointModel(ABC):
 
     @abstractmethod
     def digest(self) -> bytes:
-        """Identifies the data, the outputs and the loss."""
+        """A fingerprint of the data, the outputs and the loss."""
 
     @abstractmethod
     def new_point(self, w: np.ndarray) -> Point:
@@ -66,14 +66,14 @@ class JointModel(ABC):
 
     @abstractmethod
     def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
-        """scores = what the inference needs of w and the data together, linear in w."""
+        """Compute the scores: products of w and the data that inference needs, linear in w."""
 
     @abstractmethod
     def infer(self, point: Point, executor: Executor) -> None:
         """Find the most violated outputs at a point, from w and its scores.
 
-        Sets the risk, the offset of the plane, and ``coef``, from which ``slopes`` and ``plane``
-        know the outputs.
+        Sets the risk, the offset of the plane, and ``coef``, which describes the outputs for
+        ``slopes`` and ``plane``.
         """
 
     @abstractmethod
@@ -86,9 +86,9 @@ class JointModel(ABC):
 
     @abstractmethod
     def upper(self, point: Point, executor: Executor) -> float:
-        """At least the risk at a point, whose scores have just been computed from its w.
+        """An upper bound on the risk at a point whose scores were computed from its w.
 
-        Scores, and sums of them, are taken to be off by as much as rounding can make them.
+        The bound covers the largest possible rounding errors of the scores and of their sums.
         """
 
     def blend_scores(
@@ -108,14 +108,14 @@ class JointModel(ABC):
         into.scores[...], into.coef[...] = point.scores, point.coef
 
     def begin_anew(self) -> None:  # noqa: B027 (nothing to forget where scores are arrays)
-        """No point before matters any more."""
+        """Earlier points are no longer needed."""
 
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """The highest cut at w from outputs of earlier passes; None if there are none."""
         return None
 
     def state(self) -> dict[str, Any]:
-        """What is to be known after an interruption, besides points."""
+        """What a resumed run must know besides points."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:  # noqa: B027 (few have a state)
@@ -144,10 +144,10 @@ class StructuredOracle(Planes):
         self.dimension = model.dimension
         self.passes = 0
         self._step_guess = 1.0
-        self._kept = self.new_point(), self.new_point()  # for what is needed briefly
+        self._kept = self.new_point(), self.new_point()  # spare points for intermediate results
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
-        """All of w."""
+        """All of w counts in the objective."""
         return w
 
     def slack(self, primal: float, C: float) -> float:
@@ -163,7 +163,7 @@ class StructuredOracle(Planes):
         self.model.infer(point, self.executor)
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
-        """Move ``into`` to w: one pass of inference, unless it is there already."""
+        """Move ``into`` to w, by one pass of inference, unless ``into`` is there already."""
         known = not self.model.has_scores and np.isfinite(into.risk)
         known = known and np.array_equal(into.w, w)
         into.w = w
@@ -172,12 +172,12 @@ class StructuredOracle(Planes):
             self._infer(into)
 
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
-        """Move ``into`` to w and prove upper bounds there: one pass of inference."""
+        """Move ``into`` to w and prove upper bounds there, by one pass of inference."""
         self.evaluate(w, into)
         return Proof(self.model.upper(into, self.executor), squared_norm(into.w))
 
     def refresh(self, point: Point) -> None:
-        """Compute the scores of a point anew from its w, and depend on nothing before."""
+        """Compute the scores of a point anew from its w, and depend on no earlier results."""
         if self.model.has_scores:
             self.refresh_scores(point)
 
@@ -188,10 +188,10 @@ class StructuredOracle(Planes):
         self._infer(point)
 
     def forget_cuts(self) -> None:
-        """Nothing to do: every cut is computed from all examples."""
+        """Does nothing, because every cut is computed from all examples."""
 
     def state(self) -> dict[str, Any]:
-        """Where the next search on a line begins, and what is known of the inference."""
+        """The guess with which the next search on a line begins, and the model's state."""
         return {"step": self._step_guess, "model": self.model.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -201,7 +201,7 @@ class StructuredOracle(Planes):
 
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
         """Move ``into`` to start + k(end − start): one pass of inference, none at the end."""
-        if k == 1.0:  # everything is known
+        if k == 1.0:  # the end has been evaluated
             into.w, into.risk, into.offset, into.error = end.w, end.risk, end.offset, end.error
             self.model.copy_scores(end, into)
             return
@@ -216,11 +216,11 @@ class StructuredOracle(Planes):
         return self.model.slopes(line, self.executor)
 
     def kept_points(self) -> tuple[Point, Point]:
-        """Two points for what a search has seen."""
+        """Two spare points, for the search on a line."""
         return self._kept
 
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
-        """The cut at start, or at start + k(end − start): inference if it is between."""
+        """The cut at start, or at start + k(end − start), which takes inference."""
         point = start
         if end is not None:
             point = self._kept[0]

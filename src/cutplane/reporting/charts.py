@@ -1,7 +1,7 @@
-"""Figures of a report: curves, histograms and clouds of points, with few enough points to draw.
+"""Figures of a report: curves, histograms and scatter plots, with a limited number of points.
 
-Every function returns a matplotlib figure that pyplot does not know. Names of the user's stand in
-them with their dollar signs escaped, which would otherwise begin a formula.
+Every function returns a matplotlib figure that pyplot does not manage. Dollar signs in names from
+the user are escaped, because matplotlib would read them as the beginning of a formula.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SIZE = (5.6, 4.0)  # inches
 MOST_ON_CURVE = 1000
 MOST_DOTS = 2000
 BARS = 50
-OUTLIERS = 0.001  # part of the values at either end that need not fit into a histogram
+OUTLIERS = 0.001  # share of the values at each end that a histogram's range may leave out
 DASHED: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": "--"}
 
 
 def panel(x: str, y: str, height: float = SIZE[1]) -> tuple[Figure, Axes]:
-    """An empty figure with one panel, and the names of its axes."""
+    """An empty figure with one panel, whose axes have these names."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(SIZE[0], height), layout="constrained")
@@ -40,17 +40,17 @@ def convergence(results: Any, x: str = "iteration") -> Figure:
     """Objective, lower bound and gap, as wide as the other figures of a report."""
     figure = convergence_figure(results, x=x)
     figure.set_size_inches(SIZE[0], 1.15 * SIZE[1])  # two panels need some more room
-    figure.axes[-1].locator_params(axis="x", nbins=5)  # numbers of seconds may be long
+    figure.axes[-1].locator_params(axis="x", nbins=5)  # few labels, since seconds may be long
     return figure
 
 
 def label(name: Any) -> str:
-    """A name of the user's for a figure."""
+    """A name from the user, short and escaped for a figure."""
     return shortened(name, 30).replace("$", r"\$")
 
 
 def thinned(length: int, most: int) -> np.ndarray:
-    """At most so many positions, evenly spread from the first to the last."""
+    """At most ``most`` positions, evenly spread from 0 to ``length`` − 1."""
     return np.unique(np.linspace(0, length - 1, min(length, most)).astype(np.intp))
 
 
@@ -62,7 +62,7 @@ def curve(
     point: tuple[float, float] | None = None,
     **style: Any,
 ) -> Figure:
-    """A curve of shares, a dashed line to compare it with, and the model's own threshold on it."""
+    """A curve, a dashed reference line, and the point of the model's threshold."""
     figure, ax = panel(*names)
     kept = thinned(len(x), MOST_ON_CURVE)
     ax.plot(*([0, 1], reference) if len(reference) else ([], []), **DASHED)
@@ -75,7 +75,7 @@ def curve(
 
 
 def dots(names: tuple[str, str], x: np.ndarray, y: np.ndarray, line: Sequence[Any]) -> Figure:
-    """Points, of many rows a sample that is the same in every run, and a dashed line."""
+    """A scatter plot and a dashed line. Of many rows it shows a sample, always the same."""
     figure, ax = panel(*names)
     kept = np.arange(len(x))
     if len(x) > MOST_DOTS:
@@ -92,7 +92,7 @@ def histogram(
     weights: np.ndarray | None = None,
     threshold: float | None = None,
 ) -> Figure:
-    """How often values occur, by group: a name and which rows belong to it."""
+    """A histogram of values, one for each group: a name, and which rows belong to the group."""
     figure, ax = panel(*names)
     ends = np.quantile(values, [OUTLIERS, 1.0 - OUTLIERS])
     low, high = ends if threshold is None else (min(ends[0], threshold), max(ends[1], threshold))

@@ -1,7 +1,7 @@
-"""Say, once in a terminal, that loops are being compiled: the first fit ever takes seconds for it.
+"""Say, once in a terminal, that loops are being compiled, which takes seconds in the first fit.
 
-Compiled code is kept on disk. So this is said only where the disk has nothing yet for what is
-asked; see ``cutplane warmup``. Pipes, notebooks and worker processes get a log record instead.
+Compiled code is kept on disk, so the message appears only if a loop is not yet on disk; see
+``cutplane warmup``. In pipes, notebooks and worker processes it is a log record instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MESSAGE = (
 
 
 class _Notice:
-    """Whether this process listens for compilations, and whether it has told of one."""
+    """Whether this process listens for compilations, and whether it has printed the message."""
 
     listening = False
     told = False
@@ -33,7 +33,7 @@ def tell_of_compiling(*, silently: bool = False) -> None:
     Parameters
     ----------
     silently : bool, default=False
-        Say nothing, now or later: a command tells it in its own way.
+        Never print the message, because the calling command has a message of its own.
     """
     if silently:
         _Notice.told = True

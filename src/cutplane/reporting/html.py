@@ -1,8 +1,8 @@
 """The pieces of a self-contained HTML page: escaped text, tables, figures, the page around them.
 
-Nothing is fetched when the page is opened and nothing on it runs: figures are inside as SVG, the
-style is in the head. Wide tables and figures scroll in their own frame, so that the page fits a
-telephone. Figures stand on white cards; the rest follows the reader's choice of light or dark.
+The page loads nothing and runs no script: it contains its figures as SVG and its style. Wide tables
+and figures scroll in their own frame, so the page fits a telephone. Figures have a white
+background; the rest is light or dark, as the reader's browser asks.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def clean(value: Any) -> str:
 
 
 def shortened(value: Any, most: int = LONGEST_NAME) -> str:
-    """A name as one line of at most so many characters."""
+    """A name as one line of at most ``most`` characters."""
     text = clean(value)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -74,14 +74,14 @@ def text(value: Any) -> str:
 
 
 def name_cell(value: Any) -> str:
-    """A name at the head of a row; of a long one the beginning."""
+    """A name as the first cell of a row. A long name is cut, and shown in full as a tooltip."""
     full, short = clean(value), shortened(value)
     title = f' title="{escape(full[:1000])}"' if short != full else ""
     return f'<th scope="row"{title}>{escape(short)}</th>'
 
 
 def _table(caption: str, kind: str, titles: str, body: str) -> str:
-    """A table in a frame of its own, in which it scrolls."""
+    """A table in a frame of its own, in which it can scroll."""
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}">'
         f'<table class="{kind}"><caption>{text(caption)}</caption>'
@@ -90,7 +90,7 @@ def _table(caption: str, kind: str, titles: str, body: str) -> str:
 
 
 class Page:
-    """A page that is written section by section.
+    """An HTML page, written section by section.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Page:
         self.add(f'<p class="{kind}">{text(content)}</p>' if kind else f"<p>{text(content)}</p>")
 
     def tiles(self, values: Mapping[str, str]) -> None:
-        """Append a few numbers to be seen first."""
+        """Append a few important numbers in large type."""
         items = "".join(
             f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>"
             for name, value in values.items()
@@ -136,7 +136,7 @@ class Page:
     def counts(
         self, caption: str, corner: str, labels: Sequence[Any], counts: Sequence[Sequence[float]]
     ) -> None:
-        """Append a square table; a cell is the darker, the larger its share of the row."""
+        """Append a square table. The larger a cell's share of its row, the darker the cell."""
         titles = "".join(f'<th scope="col">{escape(shortened(label, 24))}</th>' for label in labels)
         body = ""
         for label, row in zip(labels, counts, strict=True):
@@ -150,7 +150,7 @@ class Page:
         self.add(_table(caption, "counts", f'<th scope="col">{text(corner)}</th>{titles}', body))
 
     def figures(self, *figures: tuple[Figure, str]) -> None:
-        """Append figures with their captions, side by side where there is room."""
+        """Append figures with their captions, side by side if the page is wide enough."""
         self.add('<div class="figures">')
         for figure, caption in figures:
             self._figures += 1
@@ -178,7 +178,7 @@ def as_svg(figure: Figure, prefix: str, alt: str) -> str:
 
     file = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    # Texts stay texts, set by the reader's fonts: names in any script can be read.
+    # Keep text as text, so that the reader's fonts draw it: they know more scripts.
     with (
         matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cutplane"}),
         warnings.catch_warnings(),

@@ -1,13 +1,13 @@
-"""The line that tells how a fit is doing, as text.
+"""The line of text that shows the progress of a fit.
 
     class 3  iteration   42  primal 123.456    dual 122.345    gap 0.9 %  41 cuts  3.2 s
 
-The remaining time comes from the trend of log(gap), as the median of the slopes
-of all pairs of samples (Theil 1950, Sen 1968): bundle methods improve in jumps,
-which would throw a least squares fit off. The trend against t is too hopeful, as
-convergence slows down, that against log(t) too gloomy; runs on real data end
-between the two, near their geometric mean. Far apart they say that nothing can
-be said.
+The remaining time is estimated from the trend of log(gap). Its slope is the median
+of the slopes of all pairs of samples (Theil 1950, Sen 1968), because bundle methods
+improve in jumps, which would mislead a least squares fit. The trend over t is too
+optimistic, because convergence slows down. The trend over log(t) is too pessimistic.
+Runs on real data end between the two, near their geometric mean. If the two estimates
+are far apart, no time is shown.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from ..result import Iteration
 if TYPE_CHECKING:
     from rich.text import Text
 
-# The trend is taken over the later half of this many samples of the run.
+# A line keeps at most this many samples of the run; the trend uses the later half of them.
 SAMPLES = 64
 FEWEST_SAMPLES = 8
-# An estimate is worth showing after the first second and up to this many times
+# An estimate is shown after the first second, and only if it is at most this many times
 # the time already spent.
 FARTHEST = 20.0
-# The two trends must agree up to this factor.
+# The two estimates may differ at most by this factor.
 FARTHEST_APART = 5.0
 
-# Which column goes first when the terminal is narrow.
+# If the terminal is narrow, columns are dropped in this order.
 DROP_ORDER = ("cuts", "note", "target", "dual", "primal", "left", "seconds", "iteration")
 
 
 class Line:
-    """What is known of a fit, for one line of output.
+    """The state of a fit, for one line of output.
 
-    One thread adds records while another may draw: state is replaced, never changed.
+    One thread may add records while another one draws. So ``add`` replaces objects and never
+    changes them.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class Line:
     target : float or None
         The relative gap at which the fit will stop.
     note : callable, optional
-        What else there is to say now, if not an empty text.
+        Returns a text to show in addition, or an empty text.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Line:
         self._heard = time.monotonic()  # when the last record came
 
     def add(self, record: Iteration) -> None:
-        """Take note of an iteration."""
+        """Add an iteration."""
         self._heard = time.monotonic()
         self.last = record
         if record.number % self._stride == 0:
@@ -75,12 +76,12 @@ class Line:
 
     @staticmethod
     def distance(record: Iteration) -> float:
-        """What must fall to the target."""
+        """The number that must fall to the target."""
         return record.relative_gap
 
     @property
     def seconds(self) -> float:
-        """Time of the fit; between two records the clock runs on."""
+        """Time of the fit so far: that of the last record, plus the time since it came."""
         known = 0.0 if self.last is None else self.last.seconds
         return known if self.finished else known + time.monotonic() - self._heard
 
@@ -121,7 +122,7 @@ class Line:
         return f"{'' if left is None else f'about {format_seconds(round_up(left))} left':15}"
 
     def fitting(self, width: int) -> dict[str, str]:
-        """The columns for which there is room."""
+        """The columns that fit into the width."""
         columns = self.columns()
         for name in DROP_ORDER:
             if len("  ".join(columns.values())) <= width:
@@ -154,7 +155,7 @@ class Line:
         return f"{label}: {body}" if label else body
 
     def remaining(self) -> float | None:
-        """Seconds until the target, or None if it cannot be told."""
+        """Seconds until the target; None if there is no good estimate."""
         if self.target is None or self.last is None or self.seconds < 1.0:
             return None
         since = self.seconds - self.last.seconds
@@ -166,7 +167,7 @@ class Line:
 
 
 class DualLine(Line):
-    """The line of a fit by decomposition: gap or violation, and variables that take part.
+    """The line of a fit by decomposition: gap or violation, and the number of active variables.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ class DualLine(Line):
         self.by_violation = stopping == "kkt"
 
     def distance(self, record: Any) -> float:  # type: ignore[override]
-        """What must fall to the target."""
+        """The number that must fall to the target."""
         return record.violation if self.by_violation else record.relative_gap
 
     def values(self, record: Any) -> dict[str, str]:
@@ -203,8 +204,8 @@ def seconds_left(
 ) -> float | None:
     """Seconds from the last sample until the distance, the relative gap, reaches ``target``.
 
-    None if the samples show no trend, or none that can be told from two guesses
-    of its shape.
+    None if the samples show no trend, or if the trends over t and over log(t) are too
+    far apart.
     """
     if len(samples) < FEWEST_SAMPLES or target <= 0.0:
         return None
@@ -237,7 +238,7 @@ def _reaches(x: np.ndarray, heights: np.ndarray, height: float) -> float | None:
 
 
 def round_up(seconds: float) -> int:
-    """To a number that does not pretend precision: 1 to 10, 15, 20, 30, 40, ..."""
+    """Round up to a number that looks like an estimate: 1 to 10, 15, 20, 30, 40, ..."""
     if seconds <= 10.0:
         return max(1, math.ceil(seconds))
     step = 5 if seconds <= 20.0 else 10 if seconds <= 120.0 else 60
@@ -256,7 +257,7 @@ def format_percent(fraction: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """A duration for people; whole numbers of seconds stay whole."""
+    """A duration for people. An integer number of seconds is shown without decimals."""
     if seconds < 10.0 and not isinstance(seconds, int):
         return f"{seconds:.2f} s" if seconds < 1.0 else f"{seconds:.1f} s"
     if round(seconds) < 120:

@@ -9,7 +9,7 @@ from typing import Any
 
 def is_terminal(stream: Any) -> bool:
     """Whether a person watches this stream on a terminal that can move its cursor."""
-    # While rich draws it stands in for the streams; its older versions then deny the terminal.
+    # While rich draws, it replaces the streams; older versions then say that they are no terminal.
     stream = getattr(stream, "rich_proxied_file", stream)
     try:
         return stream.isatty() and os.environ.get("TERM") != "dumb"
@@ -18,7 +18,7 @@ def is_terminal(stream: Any) -> bool:
 
 
 def in_notebook() -> bool:
-    """Whether this is a Jupyter kernel. Does not import IPython."""
+    """Whether this process is a Jupyter kernel. Does not import IPython."""
     ipython = sys.modules.get("IPython")
     shell = getattr(ipython, "get_ipython", lambda: None)()
     return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)
@@ -26,6 +26,6 @@ def in_notebook() -> bool:
 
 def in_worker() -> bool:
     """Whether this is a worker process, which must not draw on its parent's terminal."""
-    # Look, do not import: a process that was started by multiprocessing has loaded it.
+    # No import: a process that multiprocessing started has loaded the module already.
     multiprocessing = sys.modules.get("multiprocessing.process")
     return multiprocessing is not None and multiprocessing.current_process().name != "MainProcess"

@@ -1,11 +1,10 @@
-"""Progress of a fit: one live line where somebody watches, log records elsewhere.
+"""Progress of a fit: a live line in terminals and notebooks, log records elsewhere.
 
-- A terminal gets a line per running fit, drawn by rich on stderr and left
-  standing in its last state.
-- A Jupyter notebook gets the same through IPython's display, because rich
-  cannot update a cell without ipywidgets.
-- Anything else gets a few records at INFO through ``logging.getLogger("cutplane")``,
-  which nobody sees unless the user configured logging.
+- In a terminal, rich draws one line per running fit on stderr. Its last state stays.
+- In a Jupyter notebook, IPython's display draws the line, because rich cannot update
+  a cell without ipywidgets.
+- Elsewhere, ``logging.getLogger("cutplane")`` gets a few records at INFO. They are
+  shown only if the user has configured logging.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ LONGEST_PAUSE = 300.0
 
 @contextmanager
 def showing(verbose: int, line: Line) -> Iterator[Callable[[Any], None]]:
-    """Show how a fit is doing, wherever this process can show it, while the block runs.
+    """Show the progress of a fit while the block runs, in the way that suits this process.
 
     Parameters
     ----------
@@ -46,7 +45,8 @@ def showing(verbose: int, line: Line) -> Iterator[Callable[[Any], None]]:
     Yields
     ------
     observer : callable
-        To be given every record of the line. Cheap: drawing happens elsewhere.
+        Call it with every iteration. This is cheap, because the observer draws rarely or never:
+        in a terminal another thread draws.
     """
     if verbose < 1:
         yield lambda record: None
@@ -71,9 +71,8 @@ def showing(verbose: int, line: Line) -> Iterator[Callable[[Any], None]]:
 class _Terminal:
     """The lines of all running fits, at the bottom of the terminal.
 
-    rich redraws them from a thread of its own. A process has one terminal, so
-    this is the one place where fits that know nothing of each other (nested, or
-    in several threads) meet.
+    rich redraws them from a thread of its own. A process has one terminal, so there is
+    one object for all fits, also for nested fits and for fits in several threads.
     """
 
     def __init__(self) -> None:
@@ -93,7 +92,7 @@ class _Terminal:
                     self,
                     console=Console(stderr=True, highlight=False),
                     refresh_per_second=REFRESH_PER_SECOND,
-                    # Other output goes above the line; but what goes to a file stays there.
+                    # Print other output above the line, unless stdout goes to a file.
                     redirect_stdout=is_terminal(sys.stdout),
                 )
                 self._live.start()

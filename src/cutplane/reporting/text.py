@@ -1,4 +1,4 @@
-"""Tables and waiting, for commands: tidy in a terminal, plain text in a pipe."""
+"""Tables, facts and a sign of waiting, for commands: styled in a terminal, plain in a pipe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def print_table(
     rows : sequence of sequences of str
         As long as the head.
     stream : text file, optional
-        Where to; stdout if nothing is said.
+        Where to print; by default stdout.
     """
     if not is_terminal(stream or sys.stdout):
         print("", *plain_table(head, rows), "", sep="\n", file=stream)
@@ -62,14 +62,14 @@ def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]
 
 
 def print_facts(facts: Mapping[str, str], stream: Stream | None = None) -> None:
-    """Print names and what is to say about them, one line each."""
+    """Print names and texts, one pair per line."""
     for name, text in facts.items():
         print(f"{name:<12}{text}", file=stream)
     (stream or sys.stdout).flush()
 
 
 def print_json(content: Mapping[str, Any], stream: Stream | None = None) -> None:
-    """Print one JSON object on one line; what JSON cannot say is null."""
+    """Print a JSON object on one line. Infinity and NaN, which JSON does not have, become null."""
     print(json.dumps(_sayable(content), allow_nan=False), file=stream, flush=True)
 
 
@@ -85,7 +85,7 @@ def _sayable(value: Any) -> Any:
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """Show in a terminal, while the block runs, what takes its time; then wipe it off."""
+    """Show a text in a terminal while the block runs, then remove it."""
     if not is_terminal(sys.stderr):
         yield
         return
@@ -97,7 +97,7 @@ def waiting(text: str) -> Iterator[None]:
 
 
 def describe_certificate(certificate: Certificate) -> str:
-    """A certificate, and what there is to know about its kind."""
+    """A certificate as text; says if it is estimated, or if there is none."""
     if not math.isfinite(certificate.gap):
         known = math.isfinite(certificate.primal)
         objective = f"objective {certificate.primal:.8g}" if known else "objective not known"

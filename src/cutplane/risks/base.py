@@ -29,7 +29,7 @@ from ..loops import rows as loops
 from ..loops.bounded import MANY, ROUNDING
 from ..losses import direction
 
-# Two biases, and the share of the second in what is mixed of both.
+# Two biases, and the share of the second one in a mixture of the coefficients at both.
 Mixture = tuple[float, float, float]
 
 
@@ -81,9 +81,9 @@ class Risk(ABC):
     has_bias: bool = True
     #: Whether the loss has a continuous derivative.
     smooth: bool = False
-    #: What a pass costs per score, in units of the hinge's.
+    #: Cost of a pass per score, in units of the hinge's cost.
     work: float = 1.0
-    #: The loss of one score, of ``cutplane.losses``, if the risk is a sum of such.
+    #: The loss, from ``cutplane.losses``, if the risk is a sum of losses of one score.
     loss: Any = None
 
     @abstractmethod
@@ -94,9 +94,9 @@ class Risk(ABC):
     def upper(
         self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
     ) -> float:
-        """At least Σ weight·loss at scores that are high + low, off by ``error`` at most.
+        """An upper bound on Σ weight·loss at the scores high + low, which are off by ``error``.
 
-        Whatever floating point has done to the loss and to the sum is part of it.
+        The bound covers the rounding errors of the losses and of their sum.
         """
 
     @abstractmethod
@@ -131,13 +131,13 @@ class Risk(ABC):
         raise TypeError(f"{self!r} has no dual point of one number per row")
 
     def carried_dual(self, dual_point: np.ndarray, factor: float, targets: Targets) -> np.ndarray:
-        """A guess at the dual point for another C: ``factor`` is the old one by the new one."""
+        """A guess of the dual point for another C. ``factor`` is (old C)/(new C)."""
         raise TypeError(f"{self!r} has no dual point of one number per row")
 
     def dual_unit(self, targets: Targets, free_bias: bool) -> float:
-        """By how much scores change, about, while a loss's slope changes by 1.
+        """The approximate change of a score over which the slope of the loss changes by 1.
 
-        Solvers measure by it what has the unit of scores.
+        Solvers use it as the unit for scores.
         """
         return 1.0
 
@@ -223,7 +223,7 @@ class LossRisk(Risk):
 
 
 def digest_of(name: object, *arrays: np.ndarray) -> bytes:
-    """Identifies what has a name and some arrays."""
+    """A fingerprint of a name and some arrays."""
     digest = hashlib.blake2b(repr(name).encode(), digest_size=16)
     for array in arrays:
         digest.update(np.ascontiguousarray(array).data)
@@ -263,12 +263,12 @@ class ListwiseRisk(ABC):
     def upper(
         self, high: np.ndarray, low: np.ndarray | None, errors: np.ndarray, executor: Executor
     ) -> float:
-        """At least the risk at scores that are high + low, off by ``errors`` at most.
+        """An upper bound on the risk at the scores high + low, which are off by ``errors``.
 
-        Whatever floating point does to the risk is part of it. If ``low`` is given, ``high`` is
-        the nearest number to the sum, and the answer is as good as that has digits.
+        The bound covers all rounding errors. If ``low`` is given, ``high`` is the number nearest to
+        the sum, and the bound is as precise as the digits of the sum allow.
         """
 
     @abstractmethod
     def digest(self) -> bytes:
-        """Identifies the risk with its targets, so that cuts are kept for the same one only."""
+        """A fingerprint of the risk with its targets. Kept cuts are only used for the same one."""

@@ -52,11 +52,12 @@ from .base import digest_of
 Counts = np.ndarray
 Loss = Callable[..., Any]
 
-# Tiles per side: a bound for each of so many squared takes about as long as sorting 10⁵ scores.
+# Tiles per side. The bounds of all tiles, 512², take about as long as sorting 10⁵ scores.
 TILES = 512
-# Tables that are looked at together: 8 MB for each array of them.
+# Tables that are evaluated together; each array of them takes 8 MB.
 BLOCK = 1 << 20
-# So many tables of a loss of which nothing is known are looked at before all else: within a second.
+# If nothing is known about a loss, and there are at most so many tables, all are evaluated first,
+# which takes less than a second.
 FEW_TABLES = 16 * BLOCK
 # How far rounding may take a loss out of [0, 1].
 OUTSIDE = 1e-9
@@ -240,7 +241,7 @@ class Tables(ABC):
     Attributes
     ----------
     looked_at : int
-        Tables whose loss has been computed, for whoever counts the work.
+        Number of tables whose loss has been computed.
     """
 
     def __init__(self, measure: TableMeasure, positives: int, negatives: int) -> None:
@@ -421,7 +422,7 @@ class TiledTables(Tables):
 
 
 class AnyTables(TiledTables):
-    """Of a user's loss, of which nothing is known but that it lies in [0, 1]."""
+    """Tables of a user's loss, about which only is known that it lies in [0, 1]."""
 
     def _bounds(
         self, last_rows: np.ndarray, last_columns: np.ndarray

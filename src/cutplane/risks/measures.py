@@ -133,7 +133,8 @@ class MeasureRisk(ListwiseRisk):
         positive = self._copies[ranked] > 0
         ranked = np.concatenate([ranked[positive], ranked[~positive]])
         value = self.worst(Ranked(high[ranked], low[ranked]), FEW * ROUNDING).value
-        # Sums of m numbers and of their rounding errors: only the rounding of those is lost.
+        # The sums collect the rounding errors of m additions. Only the rounding of these collected
+        # errors is lost.
         lost = FEW * (2.0 * self.total * ROUNDING) ** 2
         value += float(np.sum(copies * (errors + lost * np.abs(high))))
         value = 0.0 if value < 0.0 else value

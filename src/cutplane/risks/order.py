@@ -13,9 +13,9 @@ from ..loops import sorting as loops
 
 # Below this many rows numpy's sort is faster than several calls.
 _FEW = 1500
-# Rows a thread must have for a round of pool tasks to pay off.
+# With fewer rows per thread, starting the threads takes longer than they save.
 _ROWS_PER_PART = 1 << 15
-# Moves of the insertion sort per row before the keys count as badly spread.
+# If the insertion sort needs more moves per row, the keys count as badly spread.
 _MOVES = 4
 
 

@@ -4,18 +4,19 @@
     header      JSON in UTF-8, padded with spaces
     arrays      one after the other, flat, little-endian
 
-The header names of each array "0", "1", … its type, length and offset, as the format has it, and
-holds under "__metadata__", all as text:
+The header follows the safetensors format. For each array "0", "1", … it holds type, length and
+offset. Under "__metadata__" it holds these texts:
 
-    cutplane    version of what is said here
-    sha256      of length and header, with zeros instead of these 64 digits
+    cutplane    version of this format
+    sha256      SHA-256 of length and header, computed with zeros in place of these 64 digits
     data        SHA-256 of the arrays
     kind, writer
     content     JSON: the values, see ``values``
 
-So every byte of the file is covered, and the header alone can be read and trusted. Any reader of
-safetensors gets the arrays. Sizes must add up to that of the file before memory is taken for
-them; from a pipe memory is taken as the bytes come.
+So the two digests cover every byte of the file, and a program can read and check the header alone.
+Any reader of safetensors can read the arrays. Before ``read`` takes memory for the arrays, it
+checks that their sizes add up to the size of the file. The size of a pipe is not known, so there
+``read`` takes memory as the bytes come.
 """
 
 from __future__ import annotations
@@ -38,40 +39,42 @@ BEGIN = re.compile(rb'\{"__metadata__":\{"cutplane":"(\d{1,9})"')
 PREFIX = f'{{"__metadata__":{{"cutplane":"{VERSION}","sha256":"'.encode()
 DIGITS = slice(8 + len(PREFIX), 8 + len(PREFIX) + 64)
 PIECE = 1 << 20
-MOST_HEADER = 100_000_000  # as all readers of safetensors have it
-# Bytes that a compressed file may decompress to, at least, and per byte of it: gzip reaches 1032.
+MOST_HEADER = 100_000_000  # the limit of safetensors
+# A compressed file may decompress to 64 MiB, or to 1100 times its size if that is more. gzip
+# reaches a factor of 1032.
 EXPANDED, EXPANSION = 1 << 26, 1100
 DTYPES = {
     **{"|b1": "BOOL", "|i1": "I8", "|u1": "U8", "<i2": "I16", "<u2": "U16", "<i4": "I32"},
     **{"<u4": "U32", "<i8": "I64", "<u8": "U64", "<f2": "F16", "<f4": "F32", "<f8": "F64"},
 }
 _NUMPY = {name: np.dtype(dtype) for dtype, name in DTYPES.items()}
-# What reading values may raise that are not as they were written.
+# Errors that decoding may raise if the values in the file are wrong.
 WRONG = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 @dataclass(frozen=True)
 class Header:
-    """What is known of a file from its header.
+    """The contents of a file's header.
 
     Attributes
     ----------
     name : str
-        Of the file, for messages.
+        Name of the file, for messages.
     version : int
-        Of the format.
+        Version of the format.
     kind : str
     writer : str
-        Program and version that wrote it.
+        Program and version that wrote the file.
     content : any
         The values, in JSON's types.
     arrays : tuple of (dtype, int)
-        Types and numbers of elements.
+        Type and number of elements of each array.
     size : int
-        Bytes of the file.
+        Size of the file in bytes.
     digest : str
-        SHA-256 of the header, which has that of the arrays: identifies the content.
+        SHA-256 of the header. The header contains the SHA-256 of the arrays, so this digest
+        identifies the entire content.
     data : str
         SHA-256 of the arrays.
     """
@@ -96,14 +99,14 @@ class Content:
 
 
 class NotRegisteredError(Exception):
-    """A file needs a class or function of the user's; the message says which and what to do."""
+    """A file needs a class or function that the user must register; the message says which."""
 
 
 # -- writing ------------------------------------------------------------------
 
 
 def write(target: Any, kind: str, content: Any, arrays: Sequence[np.ndarray]) -> None:
-    """Write a file, which appears under its name when it is complete.
+    """Write a file. It appears under its name when it is complete.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ def write(target: Any, kind: str, content: Any, arrays: Sequence[np.ndarray]) ->
     kind : str
     content : JSON's types
     arrays : sequence of ndarray
-        Stored flat, in the order of their memory; of a type in DTYPES but for the byte order.
+        Stored flat, in memory order. Their types must be in DTYPES, in any byte order.
     """
     flat = [_little_endian(array) for array in arrays]
     head = _head(kind, content, flat)
@@ -120,7 +123,7 @@ def write(target: Any, kind: str, content: Any, arrays: Sequence[np.ndarray]) ->
             file.write(head)
             for array in flat:
                 file.write(array.data.cast("B") if array.size else b"")
-    except OSError as error:  # of a temporary file beside the target
+    except OSError as error:  # it may name a temporary file; the user knows the target
         if error.errno is None or isinstance(error, BrokenPipeError):
             raise
         raise OSError(error.errno, f"cannot write: {error.strerror}", str(target)) from None
@@ -135,7 +138,7 @@ def _little_endian(array: np.ndarray) -> np.ndarray:
 
 
 def _head(kind: str, content: Any, arrays: Sequence[np.ndarray]) -> bytes:
-    """All up to the arrays."""
+    """The bytes in front of the arrays: length and header."""
     from .. import __version__
 
     data = hashlib.sha256()
@@ -168,7 +171,7 @@ def _head(kind: str, content: Any, arrays: Sequence[np.ndarray]) -> bytes:
 
 
 def read_header(source: Any) -> Header:
-    """Read the header of a file, and check that its sizes fit the file.
+    """Read the header of a file, and check that the sizes in it fit the file.
 
     Parameters
     ----------
@@ -206,7 +209,7 @@ def read(source: Any) -> Content:
 
 @contextmanager
 def reading(name: str, what: str = "its content is wrong") -> Iterator[None]:
-    """Errors of what is read in the block are those of a damaged file, or of too little memory."""
+    """Turn errors of the block into ValueErrors that say: a damaged file, or too little memory."""
     try:
         yield
     except WRONG as error:
@@ -218,17 +221,17 @@ def reading(name: str, what: str = "its content is wrong") -> Iterator[None]:
 
 
 def damaged(name: str, cause: str) -> ValueError:
-    """The error for a file that is not as it was written."""
+    """The error for a file whose content has changed since it was written."""
     return ValueError(f"{name} is damaged: {cause}; use another copy of the file")
 
 
 def begins_like_ours(begin: bytes) -> bool:
-    """Whether a file that begins so, with 64 bytes, is one of ours, of any version."""
+    """Whether the first 64 bytes of a file say that cutplane wrote it, in any version."""
     return begin.startswith(OLD_MAGIC) or BEGIN.match(begin, 8) is not None
 
 
 def _read_exactly(file: Input, size: int) -> bytearray:
-    """So many bytes; never much more memory than there are bytes."""
+    """The next ``size`` bytes. A false ``size`` takes no more memory than the file has bytes."""
     try:
         if file.size is not None:  # the size of the file has been checked
             data = bytearray(size)
@@ -281,7 +284,7 @@ def _read_header(file: Input) -> Header:
 
 
 def _version(name: str, begin: bytes) -> int:
-    """The version, if the file is ours at all; else what it may be."""
+    """The version of the format. If cutplane did not write the file, an error says what it is."""
     match = BEGIN.match(begin, 8)
     if match is None:
         if not begin:
@@ -318,7 +321,7 @@ def _typed(value: Any, kind: type) -> Any:
 
 
 def _arrays(fields: dict[str, Any]) -> tuple[tuple[tuple[np.dtype, int], ...], int]:
-    """The arrays, of known types, in their order, one after the other; and their bytes."""
+    """Type and length of each array, and the bytes of all; checks that they follow each other."""
     arrays, position = [], 0
     for number, (name, value) in enumerate(fields.items()):
         dtype, (count,), offsets = value["dtype"], value["shape"], value["data_offsets"]

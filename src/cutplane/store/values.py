@@ -1,21 +1,22 @@
-"""Python values as JSON and arrays, and back: numbers, texts, lists, arrays, records.
+"""Turn Python values into JSON and arrays, and back: numbers, texts, lists, arrays, records.
 
-A value that JSON has stands for itself. Any other is an object whose first key tells what it is:
+A value of a type that JSON knows is stored as it is. Any other value becomes a JSON object whose
+first key says what the value is:
 
-    {"float": "inf"}                    what JSON has no number for
+    {"float": "inf"}                    inf, -inf and nan, which JSON does not know
     {"tuple": [...]}, {"dict": [[key, value], ...]}, {"bytes": hex}
-    {"array": number, "shape": [...]}   in the file's list; "order": "F" if column-major
+    {"array": number, "shape": [...]}   an array of the file; "order": "F" if column-major
     {"numbers": [...], "shape", "dtype"}   a small array
     {"strings": [...], "shape", "dtype"}, {"objects": [...], "shape"}
     {"text": array, "width": int}       strings of very different lengths, as their code points
     {"sparse": "csr_matrix", "shape", "data", "indices", "indptr"}
-    {"record": name, ...fields}         a dataclass or an enumeration that is listed
+    {"record": name, ...fields}         a dataclass or an enumeration that the registry lists
     {"trace": name, ...columns}         a tuple of records of iterations
-    {"object": name, "state"}, {"function": name}     what the user registered
+    {"object": name, "state"}, {"function": name}     objects and functions that the user registered
 
-An array that occurs several times is stored once, and is one array again when it is read: a file
-cannot say much of little bytes, so a loaded model is a small multiple of its file. Nothing is
-imported by name: what is not listed is refused.
+An array that occurs several times is stored once, and loading makes one array of it again. So a
+small file cannot expand to much memory: a loaded model takes a small multiple of its file. The
+decoder imports nothing by name, and refuses names that the registry does not list.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ SPARSE: dict[str, Any] = {
     "csr_array": scipy.sparse.csr_array,
 }
 FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-SMALL = 256  # elements of an array that goes into the header
-PADDING = 16  # by which an array of strings may exceed the strings
+SMALL = 256  # an array of at most so many elements is stored in the header
+PADDING = 16  # a numpy array of strings may be this many times as long as the strings themselves
 RECORDS: dict[str, Any] = {
     kind.__name__: kind for kind in (Certificate, SolveResult, Status, Iteration)
 }
 
 
 class StoreError(ValueError):
-    """A value that cannot be stored; the message is the end of the sentence "it is"."""
+    """A value cannot be stored. The message completes the sentence "it is …"."""
 
 
 class Registry:
-    """What else than plain values may be in a file, by name.
+    """Classes and functions that a file may name.
 
     Attributes
     ----------
@@ -70,7 +71,7 @@ class Registry:
 
 
 class Encoder:
-    """Turns values into JSON's types, and collects the arrays among them.
+    """Turns values into JSON's types, and collects the arrays among the values.
 
     Attributes
     ----------
@@ -146,7 +147,8 @@ class Encoder:
         layout = (array.shape, array.strides) if flat.base is None else array.size
         key = (array.__array_interface__["data"][0], array.dtype.str, layout)
         if key not in self._known:
-            self._known[key] = len(self.arrays), array  # kept, so that no other gets its memory
+            # The entry keeps the array alive, so that no later array gets the same address.
+            self._known[key] = len(self.arrays), array
             self.arrays.append(flat)
         answer = {"array": self._known[key][0], "shape": shape}
         return {**answer, "order": "F"} if fortran else answer
@@ -185,16 +187,16 @@ class Encoder:
 
 
 class Decoder:
-    """Turns what an Encoder made into values again.
+    """Turns the output of an Encoder into values again.
 
-    What does not fit is a ValueError, TypeError or KeyError; nothing is run but the
-    constructors of the listed records.
+    Wrong input raises ValueError, TypeError or KeyError. Decoding runs no code of the file's choice
+    except the constructors of the records in the registry.
     """
 
     def __init__(self, arrays: Sequence[np.ndarray], registry: Registry | None = None) -> None:
         self._arrays = arrays
         self._registry = registry or Registry()
-        self._listed = 0  # numbers of arrays that became others
+        self._listed = 0  # elements of arrays that became lists in traces
 
     def decode(self, value: Any) -> Any:
         """The value."""
@@ -285,7 +287,9 @@ class Decoder:
         column = self.decode(value)
         if not isinstance(column, np.ndarray) or column.ndim != 1:
             return _list(column)
-        if "array" in value:  # which others may name, too
+        # Many traces may name the same array, and each makes a list of it. Limit the sum of all
+        # lists, or a small file could fill the memory.
+        if "array" in value:
             self._listed += column.size
             if self._listed > sum(array.size for array in self._arrays):
                 raise ValueError("traces of more numbers than there are in the file")
@@ -327,7 +331,10 @@ class Decoder:
 
 
 def _dense(texts: list[str]) -> bool:
-    """Whether an array of these, each as long as the longest, is not far larger than they are."""
+    """Whether a numpy array of these strings takes little more memory than the strings do.
+
+    In such an array each string takes as much memory as the longest.
+    """
     longest = max(map(len, texts), default=0)
     return len(texts) * longest <= PADDING * (sum(map(len, texts)) + len(texts)) + SMALL
 

@@ -1,4 +1,4 @@
-"""Structured outputs: what a user writes for a new output space, and those that come with us."""
+"""Structured outputs: the interface for a user's own output space, and ready output spaces."""
 
 from .conll import read_conll
 from .labels import BinaryProblem, MulticlassProblem, MultilabelProblem

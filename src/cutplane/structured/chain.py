@@ -3,15 +3,15 @@
     <w, Ψ(x, z)> = Σ_t <W[:, z_t], x_t> + Σ_t T[z_{t−1}, z_t]
                    (+ begin[z_1] + finish[z_L]) (+ Σ_t S[z_{t−2}, z_{t−1}, z_t])
 
-x is a sequence of L rows with n features, z one of K^L labellings; the best one is found by
-Viterbi's algorithm in O(L·K²), or O(L·K³) with the second order. w holds W (n, K), T (K, K) and, if
+x is a sequence of L rows with n features, and z is one of K^L labellings. Viterbi's algorithm finds
+the best labelling in O(L·K²), or in O(L·K³) with second order. w holds W (n, K), T (K, K) and, if
 wanted, begin and finish (K,) and S (K, K, K), flat and in this order. The loss is the number of
 wrong tokens, or 1 for every wrong sequence.
 
-Sequences are ragged and lie one after the other in one matrix in blocks: emissions
-and their gradient are products of blocks with K outputs, as in multiclass, and inference
-is one compiled call per chunk of sequences. Parts are what several machines share out among them:
-runs of chunks, and of blocks of tokens, whose sums are added up along the tree of ``data.parts``.
+The tokens of all sequences lie one after the other in one matrix in blocks. Emissions and
+their gradient are products of blocks with K outputs, as for multiclass. Inference is one
+compiled call per chunk of sequences. A part is a run of chunks and of blocks of tokens; several
+machines divide the parts among them, and sums of parts are added along the tree of ``data.sums``.
 Chunks and parts depend on the data alone.
 """
 
@@ -36,12 +36,13 @@ from ..objective import Line, Point
 from ..objective.linear import bounded_scores
 from ..objective.structured import JointModel
 
-# Additions and comparisons of a chunk: a few hundred microseconds.
+# Additions and comparisons per chunk, which take a few hundred microseconds.
 CHUNK_WORK = 1 << 20
 MOST_CHUNKS = 64
-# Partial gradients are long; what they hold must be worth writing and adding them.
+# Every part has a partial gradient as long as the weights. A part must have so many numbers per
+# weight that writing and adding this gradient costs little in comparison.
 NUMBERS_PER_WEIGHT = 4
-# There are so many parts even so, if there is work enough for each of them.
+# There are at least so many parts, if each of them has enough work.
 LEAST_PARTS = 2
 PART_WORK = 1 << 16
 # The number of wrong tokens, or 1 for every wrong sequence.
@@ -50,7 +51,7 @@ LOSSES = ("hamming", "zero_one")
 
 @dataclass(frozen=True)
 class ChainShape:
-    """How the parameters of a chain lie in w.
+    """The order of a chain's parameters in w.
 
     Attributes
     ----------
@@ -59,7 +60,7 @@ class ChainShape:
     boundaries : bool
         Whether there are weights for the first and the last label of a sequence.
     order : {1, 2}
-        Labels before a label that its score depends on.
+        Number of earlier labels on which the score of a label depends.
     """
 
     features: int
@@ -93,8 +94,8 @@ class ChainShape:
 class ChainWeights(NamedTuple):
     """Parameters of a chain: W (n, K), T (K, K), begin and finish (K,), S (K, K, K).
 
-    S has the middle label first: second[j, i, k] is for k after j after i. It is (0, 0, 0) in
-    chains of first order.
+    S has the middle label first: second[j, i, k] is the weight of the labels i, j, k in a row. In
+    chains of first order its shape is (0, 0, 0).
     """
 
     emissions: np.ndarray
@@ -104,12 +105,12 @@ class ChainWeights(NamedTuple):
     second: np.ndarray
 
     def scores(self) -> tuple[np.ndarray, ...]:
-        """What inference needs besides the emissions."""
+        """The weights that inference needs besides the emissions."""
         return (self.second, self.transitions, self.begin, self.finish)
 
 
 class Chunks:
-    """Sequences in consecutive chunks of about the same work, none of them in two parts.
+    """Sequences in consecutive chunks of about the same work. Each chunk lies within one part.
 
     Attributes
     ----------
@@ -117,7 +118,7 @@ class Chunks:
     bounds : list of (int, int)
         The first sequence of every chunk, and the one after its last.
     sums : ChunkSums
-        How long sums over chunks are added up.
+        How sums over chunks are added up.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ class Chunks:
         self._width = (shape.labels if shape.order == 2 else 1, shape.labels)
 
     def held(self, plan: SumPlan) -> Chunks:
-        """Those of some parts, whose sequences and tokens are numbered anew."""
+        """The chunks of some parts, with sequences and tokens numbered from 0."""
         counts = self.sums.counts
         chunks = slice(sum(counts[: plan.first]), sum(counts[: plan.last]))
         first, last = self.bounds[chunks][0][0], self.bounds[chunks][-1][1]
@@ -158,7 +159,7 @@ class Chunks:
         return some
 
     def buffer(self, first: int, last: int) -> np.ndarray:
-        """Room for the forward pass over the longest of the sequences first..last."""
+        """A buffer for the forward pass over the longest of the sequences first..last."""
         longest = int(np.max(np.diff(self.starts[first : last + 1]), initial=1))
         return np.empty((longest, *self._width))
 
@@ -166,7 +167,7 @@ class Chunks:
 def part_edges(starts: np.ndarray, shape: ChainShape, numbers: int) -> np.ndarray:
     """Sequences at which parts begin, and the end, for so many stored numbers of all tokens.
 
-    Parts are the smallest share of a machine. Each has a partial gradient, which must be worth it.
+    A machine gets entire parts. Each part needs a partial gradient, so it must not be too small.
     """
     tokens = int(starts[-1])
     inference = tokens * shape.labels ** (shape.order + 1)
@@ -178,7 +179,7 @@ def part_edges(starts: np.ndarray, shape: ChainShape, numbers: int) -> np.ndarra
 
 
 def work(shape: ChainShape, matrix: BlockedMatrix) -> int:
-    """What a pass of products and inference costs, in stored values of a data matrix."""
+    """Cost of a pass of products and inference, in units of reading a stored value."""
     inference = 4 * len(matrix) * shape.labels ** (shape.order + 1)
     return inference + matrix.n_stored * shape.labels
 
@@ -186,7 +187,7 @@ def work(shape: ChainShape, matrix: BlockedMatrix) -> int:
 def decode(
     scores: np.ndarray, chunks: Chunks, weights: ChainWeights, executor: Executor
 ) -> np.ndarray:
-    """The labelling of highest score of every sequence, as numbers of labels per token."""
+    """For every sequence the labelling with the highest score, as label numbers of the tokens."""
     path = np.zeros(len(scores), dtype=np.int64)
 
     def task(k: int) -> None:
@@ -199,29 +200,29 @@ def decode(
 
 
 def upper(risk: float, roundings: Sequence[float], weight: float) -> float:
-    """A risk with what rounding has taken off by chunk, and off the sum over sequences."""
+    """A risk plus the rounding errors of the chunks and of the sum over sequences."""
     return (risk + sum(roundings)) * (1.0 + (MANY + 1.0 / weight) * ROUNDING)
 
 
 class LabelledChains:
-    """Sequences with their true labels: inference for all of them, from emissions and transitions.
+    """Sequences with their true labels, and inference for them from emissions and transitions.
 
     Attributes
     ----------
     weight : float
-        Of a sequence: 1/N.
+        Weight of a sequence, 1/N.
 
     Parameters
     ----------
     starts : ndarray of int64, shape (sequences + 1,)
     truth : ndarray of int64, shape (tokens,)
-        Numbers of the labels.
+        Numbers of the true labels.
     shape : ChainShape
     loss : {'hamming', 'zero_one'}
     chunks : Chunks, optional
-        These sequences in chunks.
+        The chunks of these sequences.
     weight : float, optional
-        If these are some of all sequences.
+        Needed if these are only some of all sequences.
     """
 
     def __init__(
@@ -243,14 +244,14 @@ class LabelledChains:
         self._plain = ChainShape(0, shape.labels, True, shape.order)
 
     def infer(self, point: Point, weights: ChainWeights, executor: Executor) -> None:
-        """Viterbi's algorithm with the loss added; the most violated labelling becomes ``coef``."""
+        """Viterbi's algorithm with the loss added. Sets ``coef`` to the most violated labelling."""
         parts = self.inferred(point.scores, weights, point.coef, executor)
         point.risk, point.offset = map(float, np.sum(parts, axis=0))
 
     def inferred(
         self, scores: np.ndarray, weights: ChainWeights, path: np.ndarray, executor: Executor
     ) -> list[np.ndarray]:
-        """Risk and offset by chunk, from emissions; ``path`` gets the most violated labelling."""
+        """Risk and offset by chunk, from emissions. ``path`` gets the most violated labelling."""
         chunks = self.chunks
 
         def task(k: int) -> np.ndarray:
@@ -274,10 +275,10 @@ class LabelledChains:
     def roundings(
         self, scores: np.ndarray, errors: np.ndarray, weights: ChainWeights
     ) -> list[float]:
-        """At most what rounding takes off the risk by chunk, of emissions off by ``errors``.
+        """By chunk, a bound on how much rounding reduces the risk; emissions are off by ``errors``.
 
-        A labelling's loss is a sum of a few terms per token, of its own score and of the truth's:
-        each addition is off by a unit of rounding of the sum of their sizes.
+        The loss of a labelling is a sum of a few terms per token: of its score and of the score of
+        the truth. Each addition has an error of one unit of rounding of the sum of their sizes.
         """
         lengths = np.diff(self.starts)
         number = np.repeat(np.arange(len(lengths)), lengths)
@@ -293,7 +294,7 @@ class LabelledChains:
         return [float(off[first:last].sum()) for first, last in self.chunks.bounds]
 
     def slopes(self, line: Line, way: ChainWeights, executor: Executor) -> Callable[[Point], float]:
-        """Derivatives on a line, from the emissions at both ends and the others' difference."""
+        """Derivatives on a line, from the emissions at both ends and the other weights' change."""
         ends = line.start.scores, line.end.scores
         return lambda point: sum(self.slope(*ends, way, point.coef, executor))
 
@@ -318,7 +319,7 @@ class LabelledChains:
         return executor.run(task, len(self.chunks.bounds))
 
     def _counts(self, k: int, path: np.ndarray) -> np.ndarray:
-        """What a chunk adds to the mean counts of a labelling minus those of the truth."""
+        """A chunk's part of the mean counts of a labelling minus the mean counts of the truth."""
         counts = np.zeros(self._plain.dimension)
         parts = self._plain.unpack(counts).scores()
         own = self.truth, self.weight, path
@@ -326,9 +327,9 @@ class LabelledChains:
         return counts
 
     def count_sums(self, path: np.ndarray, executor: Executor) -> list[ChainWeights]:
-        """Mean counts of a labelling minus those of the truth, of all but the emissions.
+        """Mean counts of a labelling minus those of the truth, for all weights but the emissions'.
 
-        By node of the tree of parts; all sequences in one place are one node.
+        There is an entry for each node of the tree of parts: one, if this process has all parts.
         """
         chunks = self.chunks
         partials = executor.run(lambda k: self._counts(k, path), len(chunks.bounds))
@@ -351,7 +352,7 @@ class ChainExamples(JointModel):
         All tokens, in order.
     chains : LabelledChains
     plan : SumPlan, optional
-        How sums over blocks are added up; the parts are those of the chunks of the chains.
+        How sums over blocks are added up. It must have the same parts as the chunks of the chains.
     """
 
     def __init__(
@@ -369,7 +370,7 @@ class ChainExamples(JointModel):
     def in_parts(
         cls, rows: Any, starts: np.ndarray, truth: np.ndarray, shape: ChainShape, loss: str
     ) -> ChainExamples:
-        """Examples whose sums are added up in parts, so that parts can be elsewhere.
+        """Examples whose sums are added by parts, as on a cluster, so that the bits agree.
 
         Parameters
         ----------
@@ -387,7 +388,7 @@ class ChainExamples(JointModel):
         return cls(matrix, chains, plan)
 
     def digest(self) -> bytes:
-        """Identifies the data, the labels and the loss."""
+        """A fingerprint of the data, the labels and the loss."""
         digest = hashlib.blake2b(self.matrix.digest(), digest_size=16)
         digest.update(repr((self.chains.loss, self.shape)).encode())
         digest.update(self.chains.starts.data)
@@ -400,7 +401,7 @@ class ChainExamples(JointModel):
         return Point(w, scores, coef=np.zeros(tokens, dtype=np.int64))
 
     def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
-        """The emissions: one product X·W."""
+        """Compute the emissions, by one product X·W."""
         own = np.ascontiguousarray(self.shape.unpack(w).emissions)
         self.matrix.scores(own, scores, executor)
 
@@ -409,13 +410,13 @@ class ChainExamples(JointModel):
         self.chains.infer(point, self.shape.unpack(point.w), executor)
 
     def upper(self, point: Point, executor: Executor) -> float:
-        """One more product X·W, for the errors of the emissions."""
+        """The risk, rounded up. The errors of the emissions take one more product X·W."""
         return upper(
             point.risk, self.roundings(point.w, point.scores, executor), self.chains.weight
         )
 
     def roundings(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> list[float]:
-        """At most what rounding takes off the risk by chunk, at w with these emissions."""
+        """By chunk, a bound on how much rounding reduces the risk at w with these emissions."""
         weights = self.shape.unpack(w)
         own = np.ascontiguousarray(weights.emissions)
         anew, errors = np.empty((2, *scores.shape))
@@ -430,16 +431,16 @@ class ChainExamples(JointModel):
         return self.chains.roundings(scores, errors, weights)
 
     def slopes(self, line: Line, executor: Executor) -> Callable[[Point], float]:
-        """From the emissions at both ends: no product with the data."""
+        """Derivatives from the emissions at both ends, without a product with the data."""
         way = self.shape.unpack(line.end.w - line.start.w)
         return self.chains.slopes(line, way, executor)
 
     def plane(self, point: Point, executor: Executor) -> np.ndarray:
-        """One product Xᵀ·coef over the wrong tokens, and the counts of transitions."""
+        """The plane, from one product Xᵀ·coef over the wrong tokens and counts of transitions."""
         return self.planes(point.coef, executor)[0]
 
     def planes(self, path: np.ndarray, executor: Executor) -> list[np.ndarray]:
-        """The planes of a labelling, of the nodes of the tree of parts."""
+        """The plane of a labelling, summed for each node of the tree of parts."""
         shape, chains = self.shape, self.chains
 
         def gradient(k: int, block: Block, partial: np.ndarray) -> None:

@@ -1,7 +1,7 @@
-"""Files in columns, as those of the CoNLL shared tasks, CRF++ and CRFsuite.
+"""Read files in columns, as the CoNLL shared tasks, CRF++ and CRFsuite have them.
 
-A line holds a token: columns between blanks or tabs, with the tag in the last one. An empty line
-ends a sentence.
+A line holds a token: columns separated by blanks or tabs, with the tag in the last column. An empty
+line ends a sentence.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ..data.files import check_is_text, opened
 
 @dataclass(frozen=True)
 class Sentences:
-    """The sentences of a file, and where they are in it.
+    """The sentences of a file, and the lines on which they stand.
 
     Attributes
     ----------
     name : str
-        Of the file, for messages.
+        Name of the file, for messages.
     lines : list of str
-        All lines, without their ends.
+        All lines, without line ends.
     tokens : list of list of list of str
-        Columns by sentence and token.
+        For each sentence and token its columns.
     numbers : list of list of int
-        Line numbers by sentence and token, from 0.
+        For each sentence and token its line number, from 0.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Sentences:
                     )
 
     def tagged(self, tags: Sequence[Sequence[Any]]) -> list[str]:
-        """The lines with one more column, the tags."""
+        """The lines with the tags as an additional column."""
         lines = list(self.lines)
         for number, tag in zip(itertools.chain(*self.numbers), itertools.chain(*tags), strict=True):
             line = lines[number].rstrip()
@@ -97,13 +97,15 @@ def read_conll(path: Any) -> tuple[list[list[list[str]]], list[list[str]]]:
     Parameters
     ----------
     path : path, '-' or binary file
-        A line holds the columns of a token between blanks or tabs, the tag in the last one; an
-        empty line ends a sentence. A name that ends in .gz, .bz2 or .xz is decompressed.
+        A line holds the columns of a token, separated by blanks or tabs, with the tag in the last
+        column. An empty line ends a sentence. If the name ends in .gz, .bz2 or .xz, the file is
+        decompressed.
 
     Returns
     -------
     X : list of list of list of str
-        Columns but the last, by sentence and token: what ``ChainTagger(template=...)`` takes.
+        For each sentence and token the columns without the tag, as ``ChainTagger(template=...)``
+        takes them.
     y : list of list of str
         Tags.
 

@@ -1,12 +1,12 @@
-"""All training examples of a user's problem, in chunks, and what their outputs add to a cut.
+"""All training examples of a user's problem, in chunks, and their contributions to a cut.
 
 The loss of example i at an output z is
 
     Δ(y_i, z) + Σ_p <a_p(x_i, z) − a_p(x_i, y_i), scores of part p> + <w, plain difference>,
 
-with slack rescaling the differences times Δ; and 0 for the truth. Chunks depend on the number of
-examples and the problem's methods alone, so that answers do not depend on who computes them: the
-calling thread, threads, processes of our own or the workers of a cluster.
+and 0 for the truth. With slack rescaling the differences are multiplied by Δ. Chunks depend only on
+the number of examples and on the problem's methods. So answers are the same, whether the calling
+thread computes them, several threads, other processes, or the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from .problem import (
     take,
 )
 
-# Enough to share among processes and workers.
+# So many chunks are enough to share among processes and workers.
 MOST_CHUNKS = 32
-# Examples that are worth a call of a batch form.
+# Examples per call of a batch form.
 BATCH = 512
-# Examples that are tried before a fit, and those whose predictions are checked after it.
+# Number of examples that are tried before a fit, and that are audited after it.
 TRIED, AUDITED = 5, 200
-# Relative error of a score that is rounding.
+# Smaller relative differences of scores count as rounding.
 ROUNDING = 1e-8
 
 
@@ -56,7 +56,7 @@ class RowAnswers:
         Differences of joint features.
     offsets : ndarray, shape (examples,)
     errors : ndarray, shape (examples,), optional
-        How far the largest losses may be off at the w for which these outputs are the answer.
+        Bounds on the errors of the largest losses, at the w for which inference found the outputs.
     """
 
     rows: rows.Rows
@@ -72,7 +72,7 @@ class RowAnswers:
 class PartAnswers:
     """Outputs of the examples of a chunk, over the scores of their parts.
 
-    The sums are those of the examples whose output is no less violated than the truth.
+    Sums leave out examples whose output is less violated than the truth.
 
     Attributes
     ----------
@@ -83,13 +83,13 @@ class PartAnswers:
     offset : float
         Sum of the losses.
     values : ndarray, shape (examples,)
-        What the risk is the mean of: the loss at these scores, and at least 0.
+        The loss at these scores, or 0 if it is negative. The risk is the mean of these values.
     roundings : ndarray, shape (examples,)
-        Differences of values that are rounding.
+        Smaller differences of values count as rounding.
     below : int or None
-        An example for which inference gave less than the truth has.
+        An example for which inference found an output that is less violated than the truth.
     largest : ndarray, shape (4,)
-        Of these examples: the largest loss, |coefficients of a part|, sum of the latter over the
+        The largest of each over the examples: loss, |coefficients of a part|, sum of these over the
         parts of an example, and |difference of plain features|.
     """
 
@@ -104,19 +104,19 @@ class PartAnswers:
 
 @dataclass(eq=False)
 class Chunk:
-    """Some examples, and the inference for them. Sent to other processes as it is.
+    """Some examples, and the inference for them. Other processes get it as a pickle.
 
     Attributes
     ----------
     problem : Problem
     X, Y : lists
     numbers : sequence of int
-        Of these examples among all.
+        The examples' numbers among all examples.
     rescaling : {'margin', 'slack'}
     parts : matrix or None
-        Of these examples, one below the other, where functions of them are linear.
+        The parts of these examples, one below the other, if functions of parts are linear.
     counts : ndarray
-        Parts of each example.
+        Number of parts of each example.
     outputs, plain : int
         K, and the number of plain features.
     """
@@ -136,7 +136,7 @@ class Chunk:
         return len(self.counts)
 
     def bare(self) -> Chunk:
-        """The chunk as it travels, without the problem and what is computed from it."""
+        """The chunk without the problem and without what is computed from it, for pickling."""
         return replace(self, problem=None)
 
     @cached_property
@@ -153,7 +153,7 @@ class Chunk:
         return coefficients_of(*lists, self.counts, self.outputs), plain_of(*lists, self.plain)
 
     def scores(self, table: np.ndarray, w: np.ndarray) -> Scores:
-        """What inference gets, from scores of parts and plain weights."""
+        """The argument of inference, from scores of parts and plain weights."""
         return Scores(self.problem, self.X, w, table, self.counts)
 
     def most_violated(self, scores: Scores) -> Any:
@@ -163,13 +163,14 @@ class Chunk:
         )
 
     def predictions(self, scores: Scores) -> Any:
-        """The outputs of highest score."""
+        """The outputs with the highest scores."""
         return call(self.problem, "predict", self.numbers, (self.X, scores))
 
     def row_answers(self, w: np.ndarray) -> RowAnswers:
-        """The most violated outputs at w, where functions of parts are linear.
+        """The most violated outputs at w, if functions of parts are linear.
 
-        Inference compares scores of outputs, which are rounded as those of its answer are.
+        Inference compares scores of outputs. All of them have rounding errors, so the best output
+        may have a larger loss than the answer, by a bound that the answer contains.
         """
         own = len(w) - self.plain  # W, then plain weights
         weights = w[:own].reshape(self.outputs, -1) if self.outputs else np.zeros((0, 0))
@@ -181,7 +182,7 @@ class Chunk:
         difference = features - self._truth_rows
         if self.rescaling == SLACK:
             difference = rows.scaled(difference, offsets)
-        if not np.any(w):  # losses alone are exact
+        if not np.any(w):  # all scores are 0, so losses have no rounding errors
             return RowAnswers(difference, offsets)
         sizes = sum(abs(some) @ np.abs(w) for some in (features, self._truth_rows))
         if self.rescaling == SLACK:
@@ -194,7 +195,7 @@ class Chunk:
         return self.answers_of(self.most_violated(scores), scores)
 
     def answers_of(self, outputs: Sequence[Any], scores: Scores) -> PartAnswers:
-        """What these outputs add to a cut."""
+        """The contribution of these outputs to a cut."""
         losses = losses_of(self.problem, self.numbers, self.Y, outputs)
         coef, plain = self._features(outputs)
         coef, plain = coef - self.truth[0], plain - self.truth[1]
@@ -229,7 +230,7 @@ class Inference:
     Attributes
     ----------
     threads : bool
-        Whether threads can run it side by side.
+        Whether threads can run the inference side by side.
 
     Parameters
     ----------
@@ -243,7 +244,7 @@ class Inference:
         self._pool: ProcessPool | None = None
 
     def start(self, processes: int) -> None:
-        """Start processes, if the inference holds the GIL."""
+        """Start processes, if the inference holds the GIL, so that threads would not help."""
         if processes > 1 and not self.threads and len(self.chunks) > 1:
             self._pool = ProcessPool(self.chunks, processes)
 
@@ -258,7 +259,7 @@ class Inference:
         arguments: Sequence[tuple[Any, ...]],
         executor: Executor,
     ) -> list[Any]:
-        """method(chunk, *arguments), of a method of ``Chunk``, for every chunk."""
+        """Call ``method(chunk, *arguments)``, a method of ``Chunk``, for every chunk."""
         if self._pool is not None:
             return self._pool.call_each(method, arguments)
 
@@ -271,20 +272,20 @@ class Inference:
 
 
 class Examples:
-    """All examples of a problem, which is tried on a few of them.
+    """All examples of a problem. The constructor tries the problem on a few of them.
 
     Attributes
     ----------
     count, outputs, width, plain : int
         Numbers of examples, of functions K, of features of a part, and of plain features.
     dimension : int
-        Length of w where functions of parts are linear.
+        Length of w, if functions of parts are linear.
     identity : tuple
-        What a fingerprint of the data is made of.
+        The objects from which a fingerprint of the data is computed.
     starts : ndarray of int64, shape (examples + 1,)
         Where the parts of each example begin.
     nonmaximal : int or None
-        An example for which inference gave less than an output that was known; None so far.
+        An example for which inference missed a known, more violated output; None if there is none.
     threads : bool
         Whether threads can run the inference.
 
@@ -294,9 +295,10 @@ class Examples:
     X, Y : lists
     rescaling : {'margin', 'slack'}
     parts : (matrix, ndarray), optional
-        What ``parts_of`` gives for X, checked.
+        The result of ``parts_of`` for X, checked.
     kernel : bool, default=False
-        Whether functions of parts are not linear; the parts themselves are then not needed here.
+        Whether functions of parts lie in a kernel's space. Then this object does not keep the
+        parts.
     """
 
     def __init__(
@@ -326,18 +328,18 @@ class Examples:
 
     @cached_property
     def inference(self) -> Inference:
-        """Of all examples."""
+        """The inference for all examples."""
         return self.inference_of(np.arange(self.count))
 
     def inference_of(self, which: np.ndarray) -> Inference:
-        """Of some examples, in chunks."""
+        """The inference for some examples, in chunks."""
         count = min(MOST_CHUNKS, -(-len(which) // self._batch))
         edges = itertools.pairwise(len(which) * k // count for k in range(count + 1))
         return Inference([self._chunk(which[a:b]) for a, b in edges], self.threads)
 
     def _chunk(self, which: np.ndarray) -> Chunk:
         first, last = int(which[0]), int(which[-1]) + 1
-        run = last - first == len(which)  # consecutive examples are slices
+        run = last - first == len(which)  # take consecutive examples as slices
         own = slice(*self.starts[[first, last]]) if run else parts_at(self.starts, which)
         numbers = which.tolist()
         return Chunk(
@@ -353,7 +355,7 @@ class Examples:
         )
 
     def note(self, example: int | None) -> None:
-        """An example for which inference was caught, if none was known."""
+        """Record the first example for which inference missed a more violated output."""
         if self.nonmaximal is None:
             self.nonmaximal = example
 
@@ -412,14 +414,15 @@ class Examples:
             )
 
     def audit(self, table: Callable[[np.ndarray], np.ndarray], w: np.ndarray) -> None:
-        """Hold predictions for some examples against the inference there, when a fit is done.
+        """After a fit, compare the predictions for some examples with the inference there.
 
-        A prediction is an output like any other: its loss must not exceed the maximum.
+        A prediction is a possible output, so it must not be more violated than the output that
+        inference finds. If it is, inference is not exact.
 
         Parameters
         ----------
         table : callable
-            Gives the scores of the parts with these numbers.
+            Returns the scores of the parts with given numbers.
         w : ndarray
             Plain weights.
         """

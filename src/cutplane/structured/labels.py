@@ -5,9 +5,9 @@
     Multilabel:  score(x, y) = Σ_k y_k·f_k(x) + Σ_{j<k} y_j·y_k·P_jk,  y ∈ {0, 1}^L,
                  Δ = number of wrong labels
 
-Inputs are vectors, dense or sparse, or the rows of a matrix: an input is its only part. All methods
-work on many examples at once. Without pairs P every label is decided alone; with them, and for
-slack rescaling, all 2^L subsets are looked at, by compiled code.
+Inputs are vectors, dense or sparse, or the rows of a matrix. The only part of an input is the input
+itself. All methods work on many examples at once. Without pairs P, inference decides every label
+alone. With pairs, and for slack rescaling, compiled code looks at all 2^L subsets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import scipy.sparse
 from ..loops import subsets
 from .problem import Problem, Scores
 
-# A look at all subsets takes a tenth of a millisecond per example here, twice that with one more.
+# With so many labels, all subsets take a tenth of a millisecond per example; each further label
+# doubles the time.
 MOST_LABELS = 16
 
 
@@ -31,7 +32,7 @@ class _Vectors(Problem):
     releases_gil = True
 
     def parts_batch(self, X: Any) -> tuple[Any, np.ndarray]:
-        """x itself."""
+        """The only part of x is x itself."""
         if not scipy.sparse.issparse(X) and len(X) and scipy.sparse.issparse(X[0]):
             X = scipy.sparse.vstack([x.reshape(1, -1) for x in X], "csr")
         X = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else np.asarray(X, np.float64)
@@ -58,7 +59,7 @@ class BinaryProblem(_Classes):
     Parameters
     ----------
     classes : array-like of two labels, optional
-        The negative and the positive one. None: those that occur, in order.
+        The negative and the positive label. None: the labels that occur, in order.
     """
 
     def __init__(self, classes: Any = None) -> None:
@@ -98,10 +99,10 @@ class MulticlassProblem(_Classes):
     Parameters
     ----------
     cost : array-like, shape (n_classes, n_classes), optional
-        Cost of predicting the class of the column where that of the row is true; ≥ 0, and
-        0 on the diagonal. None: 1 for every confusion.
+        ``cost[i, j]`` is the cost of predicting class j if class i is true; ≥ 0, and 0 on the
+        diagonal. None: 1 for every confusion.
     classes : array-like, optional
-        Labels in the order of ``cost``, increasing. None: those that occur.
+        Labels in the order of ``cost``, increasing. None: the labels that occur.
     """
 
     def __init__(self, cost: Any = None, classes: Any = None) -> None:
@@ -158,11 +159,11 @@ class MultilabelProblem(_Vectors):
     Parameters
     ----------
     pairwise : bool, default=True
-        Whether every pair of labels has a weight that counts if both are there. Inference is
-        exact and takes time and memory of 2^labels: up to 16 labels. Without, labels only share C,
-        and there may be any number of them.
+        Whether every pair of labels has a weight, which counts if an output has both labels.
+        Inference is exact, and its time and memory grow with 2^labels, so there may be at most 16
+        labels. Without pairs, labels only share C, and there may be any number of labels.
     labels : int, optional
-        How many there are; by default as many as the outputs have.
+        Number of labels; by default as many as the outputs have.
 
     Examples
     --------
@@ -205,12 +206,12 @@ class MultilabelProblem(_Vectors):
         return np.sum(wrong, axis=1).astype(np.float64)
 
     def most_violated_batch(self, X: Any, Y: Any, scores: Scores) -> np.ndarray:
-        """A wrong label adds 1 to its score, so the best subset is wanted once more."""
+        """The best subset, after each wrong label's score has been increased by its loss, 1."""
         truth = _indicators(Y, self.labels)
         return self._best(scores.parts + (1.0 - 2.0 * truth), scores.w)
 
     def most_violated_slack_batch(self, X: Any, Y: Any, scores: Scores) -> np.ndarray:
-        """By a look at all subsets."""
+        """The most violated subset, found among all subsets."""
         truth = _indicators(Y, self.labels)
         labels = truth.shape[1]
         _check_few(labels, "rescaling='margin' has no such limit without pairs")
@@ -226,7 +227,7 @@ class MultilabelProblem(_Vectors):
         return self._best(np.array(scores.parts), scores.w)
 
     def _pairs(self, w: np.ndarray) -> np.ndarray:
-        """What the pairs within every subset add."""
+        """For every subset of the labels, the sum of the scores of its pairs."""
         labels = self.labels
         assert labels is not None
         table = np.zeros(1 << labels)

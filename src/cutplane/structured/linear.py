@@ -1,18 +1,19 @@
 """A user's problem with linear scores.
 
-The output z_i that a pass of inference gives for example i has the row Ψ(x_i, z_i) − Ψ(x_i, y_i)
-and the offset Δ(y_i, z_i); its loss is
+Let z_i be the output that a pass of inference finds for example i. It has the row
+Ψ(x_i, z_i) − Ψ(x_i, y_i) and the offset Δ(y_i, z_i), and its loss is
 
     offset_i + <row_i, w>,
 
-and 0 for the truth. A cut is a sum over examples of rows and offsets, whichever output each example
-takes; the highest one at w takes the most violated ones. The outputs of the last passes are kept:
-they give cuts without inference, and show inference that is not exact, where an answer is less
-violated than an output that was known.
+or 0 for the truth. A cut is a sum of rows and offsets over the examples, with any output for each
+example. The highest cut at w has the most violated outputs. The outputs of the last passes are
+kept. They give cuts without inference. They also show whether inference is exact: it is not, if an
+answer is less violated than a known output.
 
-Rows are summed by chunk of examples, and sums of chunks along the tree of ``data.sums``: whoever
-holds some of the chunks, this process or a worker of a cluster, answers with a ``Share`` of a cut,
-and the sum has the same bits. Chunks depend on the number of examples alone.
+Rows are summed by chunk of examples, and the sums of chunks along the tree of ``data.sums``. This
+process or a worker of a cluster computes a ``Share`` of a cut from the chunks that it holds, and
+the sum of the shares has the same bits, however the chunks are divided. Chunks depend on the number
+of examples alone.
 """
 
 from __future__ import annotations
@@ -36,35 +37,35 @@ from ..objective.structured import JointModel
 from . import rows
 from .examples import ROUNDING, Chunk, Examples, Inference, RowAnswers
 
-# Numbers that the cache may hold.
+# Largest number of stored values in the cache of outputs.
 CACHE_NUMBERS = 1 << 26
 # A chunk's outputs in a checkpoint: rows and offsets.
 Stored = tuple[rows.Rows, np.ndarray]
 
 
 def plan_for(chunks: int, first: int = 0, last: int | None = None) -> SumPlan:
-    """How the sums over some of so many chunks are formed."""
+    """The plan for sums over the chunks ``first`` to ``last`` − 1 of all ``chunks``."""
     return SumPlan(np.arange(chunks + 1), first, chunks if last is None else last)
 
 
 @dataclass(frozen=True)
 class Share:
-    """What some consecutive chunks add to a cut.
+    """The contribution of some consecutive chunks to a cut.
 
     Attributes
     ----------
     planes : list of ndarray
         Sums of rows, one for each node of the plan.
     offsets, risks : list of float
-        By chunk.
+        One entry per chunk.
     errors : list of float
-        By chunk, what rounding may have taken off the risk.
+        For each chunk, a bound on how much rounding has reduced the risk.
     below : int or None
-        The first example whose new output is less violated than one known before.
+        The first example whose new output is less violated than an output known before.
     n_stored : int
         Values stored in the new outputs.
     answers : list or None
-        The new outputs themselves, by chunk, if they are to be known elsewhere, too.
+        The new outputs by chunk, if the client wants a copy of them.
     """
 
     planes: list[np.ndarray]
@@ -82,9 +83,9 @@ class ChunksHere:
     Parameters
     ----------
     inference : Inference
-        Of these chunks.
+        Inference for these chunks.
     plan : SumPlan, optional
-        If these are some of all chunks.
+        Needed if these are only some of all chunks.
     """
 
     def __init__(self, inference: Inference, plan: SumPlan | None = None) -> None:
@@ -93,9 +94,9 @@ class ChunksHere:
         self._passes: deque[list[RowAnswers]] = deque()
 
     def infer(self, w: np.ndarray, most: int, keep: bool, executor: Executor) -> list[Share]:
-        """A pass of inference, when all but the last ``most`` passes are forgotten.
+        """A pass of inference. Before it, forget all but the last ``most`` passes.
 
-        The cut is the highest one from the new outputs and those that are kept.
+        The cut is the highest one from the new outputs and the kept outputs.
         """
         self._trim(most)
         chunks = self._inference.chunks
@@ -143,7 +144,7 @@ class ChunksHere:
             self._passes.popleft()
 
     def add(self, answers: Sequence[Stored], most: int) -> None:
-        """Keep the outputs of a pass that ran elsewhere, and of ``most`` passes before."""
+        """Keep the outputs of a pass that ran on workers, and of ``most`` passes before it."""
         self._trim(most)
         self._passes.append([RowAnswers(*kept) for kept in answers])
 
@@ -166,7 +167,8 @@ _Highest = tuple[np.ndarray, np.ndarray, float]
 def _highest(known: Sequence[RowAnswers], w: np.ndarray) -> _Highest:
     """The most violated of several outputs per example of a chunk, the truth among them."""
     values = np.stack([np.zeros(len(known[0].offsets)), *(a.values(w) for a in known)])
-    # The first of equal ones, but rather any of them than the truth: its cut is steeper.
+    # Among equally violated outputs take the first, but not the truth: the truth has the row 0, so
+    # another output gives a steeper cut.
     best = values[1:].argmax(axis=0)
     best[values.max(axis=0) > values[1:].max(axis=0)] = -1
     plane = np.zeros(len(w))
@@ -180,7 +182,7 @@ def _highest(known: Sequence[RowAnswers], w: np.ndarray) -> _Highest:
 
 
 class LinearExamples(JointModel):
-    """All examples of a problem, where w is a vector.
+    """All examples of a problem whose model is a vector w.
 
     Attributes
     ----------
@@ -193,7 +195,7 @@ class LinearExamples(JointModel):
     ----------
     examples : Examples
     cache_size : int
-        Passes whose answers are kept.
+        Number of passes whose outputs are kept.
     """
 
     has_scores = False
@@ -202,26 +204,26 @@ class LinearExamples(JointModel):
         self.examples = examples
         self.dimension = examples.dimension
         self.count = examples.count
-        # So many that threads are used wherever they can be.
+        # A large number, so that threads are used if the inference allows it.
         self.numbers = 1 << 40 if examples.threads else self.dimension
         self.crew: Any = None
         self._chunks = examples.inference.chunks
         self._cache_size = cache_size
         self._kept = 0
-        self._holders: Any = ChunksHere(examples.inference)  # or what a cluster has in its place
+        self._holders: Any = ChunksHere(examples.inference)  # replaced by ``send``
 
     def send(self, crew: Any, holders: Any) -> None:
-        """Have the workers of a cluster, who hold the chunks, run the inference."""
+        """Send the chunks to the workers of a cluster, which then run the inference."""
         self._holders = holders
         self.crew = crew
 
     def digest(self) -> bytes:
-        """Identifies problem and data; never the same if they cannot be pickled."""
+        """A fingerprint of problem and data. If they cannot be pickled, it is new every time."""
         import joblib
 
         try:
             return joblib.hash(self.examples.identity).encode()
-        except Exception:  # whatever pickling of the user's objects raises
+        except Exception:  # pickling may call the user's code, which may raise anything
             return os.urandom(16)
 
     # -- as the oracle sees it ------------------------------------------------
@@ -230,10 +232,10 @@ class LinearExamples(JointModel):
         return Point(w, np.zeros(0), coef=np.zeros(self.dimension))
 
     def score(self, w: np.ndarray, scores: np.ndarray, executor: Executor) -> None:
-        """Nothing: users' inference starts from w."""
+        """Does nothing, because the user's inference starts from w and has no scores."""
 
     def infer(self, point: Point, executor: Executor) -> None:
-        """A pass of inference. Where a known output is more violated it is taken instead."""
+        """A pass of inference. If a known output is more violated than the answer, it is used."""
         keep = self._cache_size > 0
         shares = self._holders.infer(point.w, self._kept, keep, executor)
         for share in shares:
@@ -246,7 +248,7 @@ class LinearExamples(JointModel):
         self._kept = min(self._kept + keep, self._cache_size, CACHE_NUMBERS // max(1, size))
 
     def upper(self, point: Point, executor: Executor) -> float:
-        """From what the inference there has said."""
+        """The risk, rounded up by the bounds that the last inference at the point returned."""
         return (point.risk + point.error) * (1.0 + (MANY + self.count) * UNIT)
 
     def _plane(self, shares: Sequence[Share]) -> np.ndarray:
@@ -254,7 +256,7 @@ class LinearExamples(JointModel):
         return add_nodes(dict(zip(self._nodes(shares), planes, strict=True)), len(self._chunks))
 
     def _nodes(self, shares: Sequence[Share]) -> list[Node]:
-        """Which chunks the sums of everybody are over."""
+        """The nodes of all shares: for each share, the runs of chunks that its sums are over."""
         last = itertools.accumulate(len(share.offsets) for share in shares)
         edges = itertools.pairwise([0, *last])
         return [node for a, b in edges for node in plan_for(len(self._chunks), a, b).nodes]
@@ -270,14 +272,14 @@ class LinearExamples(JointModel):
 
     def cheap_cut(self, w: np.ndarray) -> Cut | None:
         """The highest cut at w from the kept answers."""
-        if self._kept < 2:  # a single pass is a cut that the bundle has
+        if self._kept < 2:  # a single pass only gives the cut that the bundle has already
             return None
         shares = self._holders.cut(w, self._kept)
         offset = _sum([share.offsets for share in shares])
         return Cut(self._plane(shares) / self.count, offset / self.count)
 
     def state(self) -> dict[str, Any]:
-        """The cache, and whether inference was caught not being exact."""
+        """The cache of outputs, and whether inference turned out not to be exact."""
         return {
             "nonmaximal": self.examples.nonmaximal,
             "cache": self._holders.state(self._kept),

@@ -4,9 +4,9 @@
     ["word=the", "pos=DT"]                             each name = 1
     ("the", "DT"), template "U00:%x[0,0]"              U00:the = 1
 
-The first two are what CRFsuite takes, with the same names: text is a part of the name, and lists
-and dictionaries as values give a feature for each of their entries. A template is one of CRF++: it
-makes names from the columns of the tokens around a token.
+CRFsuite takes the first two forms and gives features the same names: a text value becomes a part of
+the name, and a list or dictionary as a value gives a feature for each of its entries. Templates
+have the form of CRF++: they make names from the columns of the tokens around a token.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class NamedTokens:
     starts: np.ndarray
 
     def vocabulary(self, min_count: int = 1) -> list[str]:
-        """The names that occur so often at least, sorted."""
+        """The names that occur at least ``min_count`` times, sorted."""
         counts = Counter(self.names)
         return sorted(name for name, count in counts.items() if count >= min_count)
 
     def rows(self, vocabulary: Iterable[str]) -> scipy.sparse.csr_array:
-        """A row per token with a column for each name; other names are left out."""
+        """A matrix with a row per token and a column per name. Other names are left out."""
         columns = {name: column for column, name in enumerate(vocabulary)}
         found = np.array([columns.get(name, -1) for name in self.names], dtype=np.int32)
         known = found >= 0
@@ -68,7 +68,7 @@ def named_tokens(X: Any, template: Template | None = None) -> NamedTokens:
     Parameters
     ----------
     X : list of sequences of tokens
-        Tokens are dictionaries or lists of names; with a template lists of columns.
+        Tokens are dictionaries or lists of names. With a template they are lists of columns.
     template : Template, optional
     """
     names: list[str] = []
@@ -101,7 +101,7 @@ def named_tokens(X: Any, template: Template | None = None) -> NamedTokens:
 
 
 def _add(names: list[str], values: list[float], name: Any, value: Any, s: int, t: int) -> None:
-    """The features of an entry of a dictionary, as CRFsuite names them."""
+    """Append the features of an entry of a dictionary, with CRFsuite's names."""
     if isinstance(value, str):
         names.append(f"{name}:{value}")
         values.append(1.0)
@@ -124,16 +124,16 @@ def _add(names: list[str], values: list[float], name: Any, value: Any, s: int, t
 class Template:
     """Names of features from the columns around a token, in the form of CRF++.
 
-    A line such as ``U05:%x[-1,0]/%x[0,1]`` makes one feature per token: its name is the line with
-    column 0 of the token before and column 1 of the token itself in the place of the macros. Beyond
+    A line such as ``U05:%x[-1,0]/%x[0,1]`` makes one feature per token. Its name is the line, with
+    the macros replaced by column 0 of the token before and column 1 of the token itself. Beyond
     the ends of a sequence a column reads ``_B-1``, ``_B-2`` or ``_B+1``, ``_B+2``. A line ``B``
-    asks for a weight for every pair of labels, which chains always have. Empty lines and lines
-    that begin with # are left out.
+    asks for a weight for every pair of labels; chains always have such weights. Empty lines and
+    lines that begin with # are ignored.
 
     Attributes
     ----------
     columns : int
-        Columns that tokens must have.
+        Number of columns that tokens must have at least.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class Template:
     """
 
     def __init__(self, text: str, name: str = "template") -> None:
-        # The format of a name, and (row, column) of what goes into it.
+        # For each line the format of the names, and (row, column) of each macro in it.
         self._lines: list[tuple[str, list[tuple[int, int]]]] = []
         for number, line in enumerate(text.splitlines(), 1):
             line = line.strip()
@@ -172,7 +172,7 @@ class Template:
         self.columns = 1 + max((column for _, at in self._lines for _, column in at), default=0)
 
     def apply(self, sequence: Sequence[Any], number: int) -> Iterator[list[str]]:
-        """Names of the features of each token; the number of the sequence is for messages."""
+        """The names of each token's features. The sequence's ``number`` is for messages."""
         for t, token in enumerate(sequence):
             if not is_list(token) or len(token) < self.columns:
                 has = f"{len(token)} columns" if is_list(token) else f"no columns: {token!r:.40}"
@@ -191,7 +191,7 @@ class Template:
 
 
 def _moved(sequence: Sequence[Any], row: int, column: int) -> list[str]:
-    """A column of the token that is so many rows further on, for every token of a sequence."""
+    """For every token of a sequence, a column of the token ``row`` tokens further on."""
     length = len(sequence)
     rows = range(row, row + length)
     return [

@@ -3,26 +3,28 @@
     score(x, z) = Σ_p Σ_k a_pk(x, z)·f_k(u_p(x)) + <v, plain(x, z)>,
     f_k(u) = Σ_s coef[s, k]·k(u_s, u)
 
-The parts u_p of an input (the tokens of a sequence, the edges of a graph, or the one vector that it
-is) are the same for all outputs; the output decides on the coefficients a, K per part. The sum in f
-is over the parts s of all training examples. Plain terms are linear, without a kernel.
+The parts u_p of an input may be the tokens of a sequence, the edges of a graph, or the input itself
+as a single vector. All outputs have the same parts; an output determines the coefficients a, K per
+part. The sum in f is over the parts s of all training examples. Plain terms are linear, without a
+kernel.
 
-A vector (a cut, a point) is a matrix with K columns: a row per part, its coefficients, and below
-these the plain numbers v in *units* of K, zeros at the end of the last one. Its scores have the
-same shape: f of all parts, and below these the plain numbers once more. So inner products are sums
-of coefficients times scores, as for kernels in classification, and the span of the cuts, the table
-of scores and the sampling are the same; inference takes the place of a sum of losses over rows.
+A vector (a cut or a point) is stored as a matrix with K columns. It has a row of coefficients per
+part. Below these rows are the plain numbers v, K per row, with zeros at the end of the last row.
+Such a row is called a *unit*. The scores of a vector have the same shape: f of all parts, and below
+them the plain numbers again. So inner products are sums of coefficients times scores, as for
+kernels in classification. The span of the cuts, the table of scores and the sampling are the same
+as there; only the sum of losses over rows is replaced by inference.
 
-For that the kernel matrix gets units, too:
+For this the kernel matrix gets rows for the units, too:
 
     k(part, part) as given,    k(unit, part) = 0,    k(unit, unit) = 1 with itself, else 0
 
-A sampled cut (Yu & Joachims 2008, Algorithm 3) has r of the parts with a coefficient. Units cost
-no kernel value, so they are those of all examples in every cut. In the constant-time method
-(Algorithm 2) a cut has all parts and units of r examples, and nothing of the others.
+A sampled cut (Yu & Joachims 2008, Algorithm 3) has a coefficient for r of the parts. Units cost no
+kernel value, so every cut has the units of all examples. In the constant-time method (Algorithm 2)
+a cut has all parts and units of r examples, and nothing of the others.
 
-There are two forms: chains, whose parts are the tokens and whose plain numbers are the transitions
-and their like, in the order in which a chain of no features has them; and users' problems.
+There are two forms: chains and users' problems. The parts of a chain are its tokens. Its plain
+numbers are the transitions and the other weights, in the order of a chain without features.
 """
 
 from __future__ import annotations
@@ -47,12 +49,12 @@ from .examples import Chunk, Examples, Inference, parts_at
 
 
 class WithUnits(KernelMatrix):
-    """A kernel's values of parts, and of units below them, which cost no kernel value.
+    """The kernel matrix of the parts, extended by units, which cost no kernel value.
 
     Parameters
     ----------
     matrix : KernelMatrix
-        Of all parts.
+        The kernel matrix of all parts.
     units : int
     """
 
@@ -67,12 +69,12 @@ class WithUnits(KernelMatrix):
 
     @property
     def diagonal(self) -> np.ndarray:  # type: ignore[override]
-        """k with itself of every part, then of every unit."""
+        """k(u, u) of every part, then of every unit."""
         return np.concatenate([self._whole.diagonal, np.ones(self._units)])
 
     @property
     def amplification(self) -> float:  # type: ignore[override]
-        """That of the parts."""
+        """The amplification of the parts' matrix; see ``KernelMatrix``."""
         return self._whole.amplification
 
     def values_of(self, which: np.ndarray) -> int:
@@ -111,21 +113,21 @@ class PartsScoreRisk(PlaneScoreRisk):
     Attributes
     ----------
     parts : int
-        Of all examples.
+        Number of parts of all examples.
     plain : int
-        Plain numbers.
+        Number of plain numbers.
     largest : float
         The largest |coefficients of a part| of any cut.
 
     Parameters
     ----------
     parts, plain
-        The same.
+        See the attributes.
     outputs : int
         K.
     executor : Executor
     work : float
-        What a score costs in a pass, where a comparison and a few additions cost 1.
+        Cost of a score in a pass, in units of a comparison and a few additions.
     """
 
     largest: float
@@ -143,14 +145,14 @@ class PartsScoreRisk(PlaneScoreRisk):
 
 
 class PartsModel(ABC):
-    """All examples of a problem in its kernel form: their risk, and that of some of them.
+    """All examples of a problem in its kernel form: the risk of all or of some of them.
 
     Attributes
     ----------
     count, parts, units : int
         Numbers of examples, of parts of all of them, and of units of plain numbers.
     shape : tuple of int
-        Of the coefficients of a vector.
+        Shape of the coefficients of a vector.
 
     Parameters
     ----------
@@ -159,7 +161,7 @@ class PartsModel(ABC):
     outputs : int
         K.
     plain : int
-        Plain numbers.
+        Number of plain numbers.
     """
 
     def __init__(self, starts: np.ndarray, outputs: int, plain: int) -> None:
@@ -180,24 +182,24 @@ class PartsModel(ABC):
     def reach(self, radius: float) -> tuple[float, float]:
         """The largest loss of an output, and the largest |Ψ(x, z) − Ψ(x, y)|.
 
-        The latter with slack rescaling times the loss; √k(u, u) is at most the radius.
+        With slack rescaling the latter is multiplied by the loss. √k(u, u) is at most ``radius``.
         """
 
 
 class PartsPopulation:
-    """Examples with parts, that samples are drawn from.
+    """The examples with parts from which samples are drawn.
 
     Attributes
     ----------
     examples : ndarray
-        All of them.
+        Numbers of all examples.
     values : KernelMatrix
-        Of all parts and units.
+        The kernel matrix of all parts and units.
 
     Parameters
     ----------
     matrix : KernelMatrix
-        Of all parts.
+        The kernel matrix of all parts.
     model : PartsModel
     executor : Executor
     """
@@ -209,7 +211,7 @@ class PartsPopulation:
         self._executor = executor
 
     def sample(self, which: np.ndarray) -> MatrixSample:
-        """These examples: their parts, and all units."""
+        """A sample of these examples, with their parts and all units."""
         model = self._model
         units = model.parts + np.arange(model.units)
         rows = np.concatenate([parts_at(model.starts, which), units])
@@ -267,7 +269,7 @@ class KernelChainScoreRisk(PartsScoreRisk):
 
 
 class KernelChains(PartsModel):
-    """All labelled chains: their tokens are the parts.
+    """All labelled chains. Their tokens are the parts.
 
     Parameters
     ----------
@@ -292,10 +294,11 @@ class KernelChains(PartsModel):
         )
 
     def reach(self, radius: float) -> tuple[float, float]:
-        """Of a sequence as long as the longest one, with all labels wrong."""
+        """As for ``PartsModel``: for the longest sequence, with all labels wrong."""
         length = int(np.max(np.diff(self.starts)))
         shape = self.chains.shape
-        # Counts of both labellings are no longer than their sums, and their product is ≥ 0.
+        # A vector of counts is at most as long as the sum of its entries, and the product of the
+        # counts of two labellings is ≥ 0.
         sums = [length * radius, max(0, length - 1)]
         sums += [1.0, 1.0] if shape.boundaries else []
         sums += [max(0, length - 2)] if shape.order == 2 else []
@@ -310,7 +313,7 @@ class KernelProblem(PartsModel):
     Attributes
     ----------
     largest : ndarray, shape (4,)
-        What ``PartAnswers.largest`` was at most so far.
+        The largest values of ``PartAnswers.largest`` so far.
 
     Parameters
     ----------
@@ -329,7 +332,7 @@ class KernelProblem(PartsModel):
         return ProblemScoreRisk(self, self.examples.inference_of(which), executor)
 
     def reach(self, radius: float) -> tuple[float, float]:
-        """From the largest numbers so far: more is not known of a user's problem."""
+        """As for ``PartsModel``, from the largest numbers so far: these are all that is known."""
         loss, _, parts, plain = self.largest.tolist()
         return loss, parts * radius + plain
 
@@ -337,16 +340,16 @@ class KernelProblem(PartsModel):
 class ProblemScoreRisk(PartsScoreRisk):
     """The risk of some examples, or all, over the scores of their parts and the plain weights.
 
-    A point's ``coef`` is the plane that touches the risk there: the coefficients of parts of the
-    most violated outputs minus those of the truth, divided by the number of examples; the truth is
-    taken where inference gives less.
+    A point's ``coef`` is the plane that touches the risk there: the coefficients of the most
+    violated outputs minus those of the truth, divided by the number of examples. If inference finds
+    an output that is less violated than the truth, the truth is used.
 
     Parameters
     ----------
     model : KernelProblem
         All examples.
     inference : Inference
-        Of those that count.
+        Inference for the examples of this risk.
     executor : Executor
     """
 
@@ -359,7 +362,8 @@ class ProblemScoreRisk(PartsScoreRisk):
         self._parts = [slice(a, b) for a, b in itertools.pairwise(edges)]
         lengths = [np.linalg.norm(c.truth[0], axis=1) for c in inference.chunks]
         size = float(np.max(np.concatenate(lengths), initial=0.0))
-        # Until there are cuts: a part that is wrong counts as that of the truth and of another.
+        # A first value until there are cuts: a wrong part has the coefficients of the truth and of
+        # another output.
         self.largest = float(np.sqrt(2.0)) * size / self.count
 
     def new_point(self, w: np.ndarray) -> Point:
@@ -384,11 +388,12 @@ class ProblemScoreRisk(PartsScoreRisk):
         self.largest = max(self.largest, float(model.largest[1]) / self.count)
 
     def upper(self, point: Point, low: None, errors: np.ndarray) -> float:
-        """As if coefficients of any output were as large as those of the truth and the found one.
+        """The risk, rounded up.
 
-        More is not known of a user's problem.
+        The bound takes the coefficients of the truth and of the found output as the largest of any
+        output, because others of a user's problem are not known.
         """
-        if not np.any(point.scores):  # losses alone are exact
+        if not np.any(point.scores):  # all scores are 0, so losses have no rounding errors
             return super().upper(point, low, errors)
         model, chunks = self.model, self.inference.chunks
         largest = max(1.0, float(model.largest[0]))

@@ -1,16 +1,16 @@
-"""What a user writes for a new output space.
+"""The interface for a new output space: ``Problem``, which a user derives from.
 
     R(w) = (1/N) Σ_i max_z [Δ(y_i, z) + score(x_i, z) − score(x_i, y_i)]        margin rescaling
     R(w) = (1/N) Σ_i max_z  Δ(y_i, z)·[1 + score(x_i, z) − score(x_i, y_i)]     slack rescaling
 
-A problem says what its scores are made of, in one of two ways:
+A problem defines its scores in one of two ways:
 
     score(x, z) = <w, Ψ(x, z)>                                            joint features
     score(x, z) = Σ_p Σ_k a_pk(x, z)·f_k(u_p(x)) + <w, plain(x, z)>       parts
 
-The parts u_p of an input do not depend on the output, which decides on their coefficients a. The
-functions f_k are linear, f_k(u) = <W_k, u>, or lie in the feature space of a kernel. Joint features
-are the second way without parts, and so the code below knows the second one only.
+The parts u_p of an input do not depend on the output; their coefficients a do. The functions f_k
+are linear, f_k(u) = <W_k, u>, or lie in the feature space of a kernel. Joint features are a case of
+the second way, without parts and with plain = Ψ, so the code below handles only the second way.
 """
 
 from __future__ import annotations
@@ -34,42 +34,43 @@ class Problem:
 
     Inputs x and outputs y may be anything. Write ``loss``, ``most_violated``, ``predict``, and
     either ``joint_feature`` or ``parts`` with ``part_coefficients``. With parts the model may have
-    a kernel; if a problem has both, its parts are used. Methods must not keep state.
+    a kernel. If a problem has joint features and parts, its parts are used. Methods must not keep
+    state.
 
-    Every method but ``prepare`` has a form for many examples at once, with ``_batch`` after its
-    name, which gets lists and returns a list, an array or a matrix with a row per example. Write
-    it instead of the other one if numpy or compiled code handles many examples faster.
+    Every method except ``prepare`` has a form for many examples at once, with ``_batch`` after its
+    name. It gets lists and returns a list, an array or a matrix with a row per example. If numpy or
+    compiled code handles many examples faster, write this form in place of the other.
 
     Attributes
     ----------
     exact : bool, default=True
         Whether ``most_violated`` always finds the maximum. If not, as with beam search,
-        the upper bound of the certificate is an estimate and its ``kind`` says so.
+        the upper bound of the certificate is an estimate, and its ``kind`` says so.
     releases_gil : bool, default=False
-        Whether threads can run the inference side by side; if not, processes do.
+        Whether threads can run the inference side by side. If not, processes run it.
     """
 
     exact: bool = True
     releases_gil: bool = False
 
     def prepare(self, X: Sequence[Any], Y: Sequence[Any]) -> Any:
-        """The problem for these training data, for instance with the labels that occur."""
+        """Return the problem for these training data, for instance with the labels that occur."""
         return self
 
     def loss(self, y: Any, z: Any) -> float:
-        """Δ(y, z) ≥ 0, what it costs to answer z where y is true; 0 for z = y."""
+        """Δ(y, z) ≥ 0, the cost of the answer z if y is true; 0 for z = y."""
         raise NotImplementedError
 
     def most_violated(self, x: Any, y: Any, score: Score) -> Any:
-        """The output z of the largest Δ(y, z) + score(z)."""
+        """The output z with the largest Δ(y, z) + score(z)."""
         raise NotImplementedError
 
     def most_violated_slack(self, x: Any, y: Any, score: Score) -> Any:
-        """The output z of the largest Δ(y, z)·(1 + score(z) − score(y)), for slack rescaling."""
+        """The output z with the largest Δ(y, z)·(1 + score(z) − score(y)), for slack rescaling."""
         raise NotImplementedError
 
     def predict(self, x: Any, score: Score) -> Any:
-        """The output z of the largest score(z)."""
+        """The output z with the largest score(z)."""
         raise NotImplementedError
 
     def joint_feature(self, x: Any, y: Any) -> Any:
@@ -77,19 +78,19 @@ class Problem:
         raise NotImplementedError
 
     def parts(self, x: Any) -> Any:
-        """The u_p: an array or sparse matrix with a row per part.
+        """The parts u_p of x: an array or sparse matrix with a row per part.
 
-        ``parts_batch(X)`` gives those of all inputs, one below the other, and an array that says
-        how many each input has.
+        ``parts_batch(X)`` returns the parts of all inputs, one below the other, and an array with
+        the number of parts of each input.
         """
         raise NotImplementedError
 
     def part_coefficients(self, x: Any, y: Any) -> Any:
-        """The a_pk: an array or sparse matrix, shape (parts of x, K)."""
+        """The coefficients a_pk: an array or sparse matrix, shape (parts of x, K)."""
         raise NotImplementedError
 
     def plain_feature(self, x: Any, y: Any) -> Any:
-        """Optional features besides the parts, with a weight each, as ``joint_feature``."""
+        """Optional features besides the parts, each with a weight, as from ``joint_feature``."""
         raise NotImplementedError
 
     def loss_batch(self, Y: Any, Z: Any) -> Any:
@@ -101,11 +102,11 @@ class Problem:
         raise NotImplementedError
 
     def most_violated_slack_batch(self, X: Any, Y: Any, scores: Scores) -> Any:
-        """The same for slack rescaling."""
+        """The most violated outputs of several examples, for slack rescaling."""
         raise NotImplementedError
 
     def predict_batch(self, X: Any, scores: Scores) -> Any:
-        """The outputs of highest score of several inputs."""
+        """The outputs with the highest scores, for several inputs."""
         raise NotImplementedError
 
     def joint_feature_batch(self, X: Any, Y: Any) -> Any:
@@ -129,21 +130,21 @@ class Problem:
 
 
 class Score:
-    """What inference is told of a model, for one input: ``score(z)`` is the score of an output.
+    """The scores of a model for one input: ``score(z)`` is the score of an output. For inference.
 
     Parameters
     ----------
     problem : Problem
     x : input
     w : array-like
-        Weights of the joint features, or with parts of the plain features.
+        Weights of the joint features. With parts, weights of the plain features.
     parts : array-like, shape (parts of the input, K), optional
         Scores of the parts: f_k of part p at [p, k].
 
     Attributes
     ----------
     w, parts : ndarray
-        The same. Not to be changed.
+        See the parameters. Do not change them.
     """
 
     def __init__(self, problem: Any, x: Any, w: Any, parts: Any = None) -> None:
@@ -164,7 +165,9 @@ class Score:
 
 
 class Scores:
-    """The same for several inputs: what batch forms get. ``scores[i]`` is the ``Score`` of input i.
+    """The scores of a model for several inputs: ``scores[i]`` is the ``Score`` of input i.
+
+    Batch forms get this object in place of a ``Score``.
 
     Attributes
     ----------
@@ -196,7 +199,7 @@ class Scores:
 
 
 def check_problem(problem: Any, rescaling: str, kernel: bool) -> None:
-    """Raise unless the problem has all methods that are needed."""
+    """Raise an error if the problem lacks a method that a fit needs."""
     if isinstance(problem, type):
         raise ValueError(f"problem must be an object, not a class: write {problem.__name__}()")
     by_parts = kernel or has_parts(problem)
@@ -217,7 +220,7 @@ def check_problem(problem: Any, rescaling: str, kernel: bool) -> None:
 
 
 def _parameters(name: str) -> list[str]:
-    """What a method of a problem is given."""
+    """The parameters of a problem's method, for messages."""
     return list(inspect.signature(getattr(Problem, name)).parameters)[1:]
 
 
@@ -259,7 +262,7 @@ def take(values: Any, which: Sequence[int]) -> Any:
 
 @contextmanager
 def _at(where: str) -> Iterator[None]:
-    """Add to what the user's method raises for which example it did."""
+    """Add a note to an error of the user's method, which says for which example it was raised."""
     try:
         yield
     except Exception as error:
@@ -268,16 +271,16 @@ def _at(where: str) -> Iterator[None]:
 
 
 def call(problem: Any, name: str, numbers: Sequence[int], lists: Sequence[Any]) -> Any:
-    """A method for many examples, by its batch form if there is one.
+    """Call a method for many examples, by its batch form if there is one.
 
     Parameters
     ----------
     problem : Problem
     name : str
     numbers : sequence of int
-        Of the examples, for messages.
+        Numbers of the examples, for messages.
     lists : sequence of lists
-        Arguments per example.
+        The arguments, each as a list with an entry per example.
     """
     count = count_of(lists[0])
     if has_batch(problem, name):
@@ -323,9 +326,9 @@ def losses_of(
 def plain_of(
     problem: Any, numbers: Sequence[int], X: Sequence[Any], Y: Sequence[Any], dimension: int | None
 ) -> rows.Rows:
-    """Joint features, or with parts the plain features, of some examples; a row per example.
+    """The joint features of some examples, or with parts the plain features; a row per example.
 
-    Of length 0 if the problem has parts alone.
+    Rows have length 0 if the problem has parts and no plain features.
     """
     name = "plain_feature" if has_parts(problem) else "joint_feature"
     if not has(problem, name):
@@ -402,7 +405,7 @@ def coefficients_of(
     counts : ndarray
         Parts of each example.
     outputs : int or None
-        K; None for that of the first.
+        K; None takes K from the first example.
     """
     if not has_parts(problem):
         return np.zeros((0, 0))

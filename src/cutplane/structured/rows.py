@@ -14,7 +14,7 @@ Rows = Any  # scipy.sparse.csr_array of float64
 
 
 def numbers_of(value: Any, demand: str, where: str) -> np.ndarray:
-    """An array of numbers, or an error that begins with the demand and ends with where."""
+    """The value as an array of numbers; otherwise an error that says what is wanted, and where."""
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -28,11 +28,11 @@ def stack(vectors: Any, numbers: Sequence[int], dimension: int | None, name: str
     ----------
     vectors : matrix, or list of arrays or sparse vectors
     numbers : sequence of int
-        Of the examples, for messages.
+        Numbers of the examples, for messages.
     dimension : int or None
-        Length that vectors must have; None for that of the first.
+        Length that vectors must have; None takes the length of the first.
     name : str
-        Of the method that gave them.
+        Name of the method that returned the vectors, for messages.
     """
     if scipy.sparse.issparse(vectors):
         check_sparse(vectors, name)
@@ -78,7 +78,7 @@ def _row(value: Any, example: int, name: str) -> Rows:
 def part_scores(parts: Rows, weights: np.ndarray) -> np.ndarray:
     """<W_k, u_p> of every part and function, (parts, K).
 
-    Not by BLAS, whose threads would stand in the way of ours.
+    This does not use BLAS, because its threads would compete with ours.
     """
     if scipy.sparse.issparse(parts):
         return parts @ weights.T
@@ -86,21 +86,21 @@ def part_scores(parts: Rows, weights: np.ndarray) -> np.ndarray:
 
 
 def joint_rows(parts: Rows, coef: np.ndarray, counts: np.ndarray, plain: Rows) -> Rows:
-    """Joint features of linear functions of parts: Σ_p a_pk·u_p for all k, then the plain ones.
+    """Joint features of linear functions of parts: Σ_p a_pk·u_p for all k, then plain features.
 
     Parameters
     ----------
     parts : matrix, shape (parts, width)
     coef : ndarray, shape (parts, K)
     counts : ndarray
-        Parts of each example.
+        Number of parts of each example.
     plain : matrix, shape (examples, plain features)
     """
     if coef.shape[1] == 0:
         return plain
     width = parts.shape[1]
     part, output = np.nonzero(coef)
-    # A part as often as it has a coefficient, each time moved to the place of its function.
+    # Repeat a part for each of its coefficients, and shift its features to those of the function.
     some = scipy.sparse.csr_array(parts)[part]
     lengths = np.diff(some.indptr)
     values = some.data * np.repeat(coef[part, output], lengths)

@@ -42,7 +42,7 @@ class Sequences:
 
 
 def sequences_from(X: Any, y: Any, qid: Any) -> Sequences:
-    """Sequences from rows with a number each, as in files of SVM-hmm.
+    """Sequences from rows with a sequence number each, as in files of SVM-hmm.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def sequences_from(X: Any, y: Any, qid: Any) -> Sequences:
     y : array-like, shape (tokens,)
         Label of each row.
     qid : array-like, shape (tokens,)
-        Rows with the same number are one sequence, in the order of the rows. Sequences come in
-        the order in which they begin.
+        Number of each row's sequence. Within a sequence rows keep their order. Sequences come in
+        the order of their first rows.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def sequences_from(X: Any, y: Any, qid: Any) -> Sequences:
 
 
 def starts_of(lengths: Any, rows: int) -> np.ndarray:
-    """Where sequences of these lengths begin."""
+    """The positions at which sequences of these lengths begin, and the end."""
     column = np.asarray(lengths)
     whole = column.ndim == 1 and (np.issubdtype(column.dtype, np.integer) or len(column) == 0)
     if not whole or np.any(column < 0):
@@ -102,15 +102,15 @@ def split(values: Any, starts: np.ndarray) -> list[Any]:
 
 
 def stack_rows(X: Any, width: int | None = None) -> tuple[Any, np.ndarray]:
-    """One matrix from a list of matrices with a row per token, and where each begins.
+    """Stack matrices with a row per token; returns one matrix, and where each sequence begins.
 
-    Anything of size 0 is an empty sequence, whatever its shape.
+    Anything of size 0 is an empty sequence, whatever its shape is.
 
     Parameters
     ----------
     X : list of array-like or sparse matrix
     width : int, optional
-        Features, if known; otherwise as many as the first sequence that is not empty has.
+        Number of features; by default that of the first sequence that is not empty.
     """
     if isinstance(X, str) or not (hasattr(X, "__len__") and hasattr(X, "__getitem__")):
         raise ValueError(f"X must be a list of sequences, got {type(X).__name__}")
@@ -172,13 +172,13 @@ def stack_labels(y: Any, starts: np.ndarray) -> np.ndarray:
 
 
 def has_names(X: Any, flat: bool) -> bool:
-    """Whether tokens have features with names; otherwise they are rows of numbers.
+    """Whether tokens have features with names. Otherwise they are rows of numbers.
 
     Parameters
     ----------
     X : list of sequences of tokens, or list of tokens
     flat : bool
-        Whether it is a list of tokens.
+        Whether X is a list of tokens, not of sequences.
     """
     if not is_list(X):
         return False
@@ -194,6 +194,6 @@ def has_names(X: Any, flat: bool) -> bool:
 
 
 def is_list(values: Any) -> bool:
-    """Whether this is a list, a tuple, or an array of text or objects."""
+    """Whether the value is a list, a tuple, or an array of text or objects."""
     text = isinstance(values, np.ndarray) and values.ndim > 0 and values.dtype.kind in "OU"
     return text or isinstance(values, list | tuple)

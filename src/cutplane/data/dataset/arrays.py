@@ -1,8 +1,8 @@
 """Arrays in files: written piece by piece, read as memory maps.
 
-The format is NumPy's ``.npy``, so that any program can read a column with ``numpy.load``. The
-header has a fixed length and is written last, when the length of the array is known. A digest runs
-along over everything behind the header.
+The format is NumPy's ``.npy``, so any program can read a file with ``numpy.load``. The header has a
+fixed length. It is written last, when the length of the array is known. While the numbers are
+written, their digest is computed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PIECE = 1 << 24  # bytes per step where a whole file is read
 
 @dataclass(frozen=True)
 class ArrayRecord:
-    """What a manifest says of a file."""
+    """What the manifest says about a file."""
 
     dtype: str  # as numpy.dtype.str
     shape: tuple[int, ...]
@@ -40,7 +40,7 @@ class ArrayRecord:
 
 
 def new_digest() -> hashlib.blake2b:
-    """The digest of all files of a data set."""
+    """A new digest of the kind that all files of a data set use."""
     return hashlib.blake2b(digest_size=16)
 
 
@@ -50,8 +50,8 @@ def damaged(what: str) -> ValueError:
 
 
 def open_regular(path: Path) -> int:
-    """Open a file of a data set for reading: a regular one, for nothing else has a size."""
-    # A pipe without a writer would wait for one.
+    """Open a file of a data set for reading. It must be a regular file, which has a size."""
+    # Without O_NONBLOCK, opening a pipe would wait for a process that writes into it.
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         file = os.open(path, flags)
@@ -75,7 +75,7 @@ def header(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 
 class ArrayWriter:
-    """Writes an array of unknown length; ``width`` are its columns, if it has two axes."""
+    """Writes an array of unknown length; ``width`` is its number of columns, if it has any."""
 
     def __init__(self, path: Path, dtype: np.dtype | type, width: int | None = None) -> None:
         self._path = path
@@ -99,7 +99,7 @@ class ArrayWriter:
     def rewrite(
         self, dtype: np.dtype | type, change: Callable[[np.ndarray], np.ndarray] | None = None
     ) -> None:
-        """Write all numbers so far again in another type, and changed if wanted."""
+        """Write all numbers so far again in another type, after ``change`` if that is given."""
         name = self._path.with_suffix(".new")
         new = ArrayWriter(name, dtype, self._width)
         try:
@@ -128,15 +128,15 @@ class ArrayWriter:
         return ArrayRecord(self.dtype.str, shape, self._digest.hexdigest())
 
     def close(self) -> None:
-        """Close the file as it is."""
+        """Close the file, complete or not."""
         self._file.close()
 
 
 class MappedArray:
     """A file of numbers, mapped into memory read-only.
 
-    The map lives as long as arrays on it do; the file stays open for advice to the system. What is
-    there must be what ``record`` says.
+    The map lives as long as any array that uses it. The file stays open, because advice to the
+    system needs it. Type and shape of the file must be those of ``record``.
     """
 
     def __init__(self, path: Path, record: ArrayRecord) -> None:
@@ -154,9 +154,10 @@ class MappedArray:
         self.array = flat.reshape(record.shape)
 
     def check_size(self) -> None:
-        """Refuse a file that has become shorter: to touch what is missing ends the process.
+        """Refuse a file that has changed since it was opened.
 
-        Nor one that was written to since it was opened: what was checked of it may not hold.
+        If the file has become shorter, a read behind its end would kill the process. If somebody
+        has written to the file, earlier checks of its numbers are no longer valid.
         """
         if not self._close.alive:
             raise ValueError(f"{self.name} is closed; open the data set again")
@@ -170,7 +171,7 @@ class MappedArray:
             raise ValueError(f"{self.name} was changed while it was open; open the data set again")
 
     def verify(self) -> None:
-        """Compare the digest, by reading the file rather than the map."""
+        """Compare the digest. This reads the file directly, not through the map."""
         with open(self.name, "rb", buffering=0) as file:
             file.seek(HEADER)
             digest = hashlib.file_digest(file, new_digest)
@@ -183,14 +184,14 @@ class MappedArray:
     # -- advice to the system -----------------------------------------------------
 
     def will_need(self, first: int, last: int) -> None:
-        """Bytes of the array that will be read soon: the system reads them meanwhile."""
+        """Tell the system that these bytes of the array are read soon, so that it reads ahead."""
         if hasattr(os, "posix_fadvise") and last > first:
             os.posix_fadvise(self._file, HEADER + first, last - first, os.POSIX_FADV_WILLNEED)
 
     def drop(self, first: int, last: int) -> None:
-        """Bytes of the array that will not be read soon: their memory is free for others.
+        """Tell the system that these bytes are not read soon, so that it can free their memory.
 
-        Pages that are begun only are dropped by whoever reads their end.
+        Only full pages are freed. A page at the end of the bytes is freed with the bytes after it.
         """
         begin = (HEADER + first) // mmap.PAGESIZE * mmap.PAGESIZE
         end = (HEADER + last) // mmap.PAGESIZE * mmap.PAGESIZE
@@ -201,5 +202,5 @@ class MappedArray:
             os.posix_fadvise(self._file, begin, end - begin, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
-        """Close the file; the map goes with the last array on it."""
+        """Close the file. The map is removed when the last array that uses it is gone."""
         self._close()

@@ -1,7 +1,6 @@
 """The manifest of a data set on disk: what its files hold, with digests.
 
-JSON, readable and small. Its own digest covers everything in it, so that a manifest that was edited
-is told from one that was written.
+JSON, readable and small. A digest covers all of its entries, so an edited manifest is detected.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ NAME = "manifest.json"
 FORMAT = "cutplane data set"
 VERSION = 1
 
-# What files there may be, and of which types.
+# The files that a data set may have, and the types that each of them may have.
 TYPES: dict[str, tuple[str, ...]] = {
     "values": ("<f4", "<f8", "|i1", "|u1", "<i2"),
     "indices": ("<u2", "<u4"),
@@ -29,12 +28,12 @@ TYPES: dict[str, tuple[str, ...]] = {
     "qid": ("<i8",),
     "cost": ("<f8",),
 }
-LARGEST_INTEGER = 2**53  # that float64 tells from the next one
+LARGEST_INTEGER = 2**53  # float64 cannot hold all integers beyond it
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a data set consists of."""
+    """Sizes, arrays, labels and names of a data set."""
 
     rows: int
     features: int
@@ -42,8 +41,8 @@ class Manifest:
     sparse: bool
     arrays: dict[str, ArrayRecord]  # by name, see TYPES
     label_kind: str | None  # 'integer', 'real', 'text', or None if there are no labels
-    labels: tuple[Any, ...] | None  # the distinct ones; text is stored as positions in this list
-    label_counts: tuple[int, ...] | None  # how many rows have them; both None if too many
+    labels: tuple[Any, ...] | None  # distinct labels; text is stored as positions in this list
+    label_counts: tuple[int, ...] | None  # rows per label; both are None if there are too many
     feature_names: tuple[str, ...] | None
 
     @property
@@ -52,7 +51,7 @@ class Manifest:
         return sum(record.nbytes for record in self.arrays.values())
 
     def digest(self) -> bytes:
-        """Of everything that is in the data set."""
+        """A fingerprint of everything in the data set."""
         return bytes.fromhex(_digest_of(self._entries()))
 
     def _entries(self) -> dict[str, Any]:
@@ -74,7 +73,7 @@ class Manifest:
         }
 
     def text(self) -> str:
-        """As JSON."""
+        """The manifest as JSON."""
         entries = self._entries()
         return json.dumps(entries | {"digest": _digest_of(entries)}, indent=1) + "\n"
 
@@ -127,7 +126,7 @@ def _digest_of(entries: dict[str, Any]) -> str:
 
 
 def _checked(entries: dict[str, Any]) -> Manifest:
-    """The manifest, if its entries fit each other."""
+    """The manifest; an error if its entries contradict each other."""
     rows, features, n_stored = (_count(entries[name]) for name in ("rows", "features", "numbers"))
     if not rows or not 1 <= features <= MOST_FEATURES:
         raise ValueError(f"{rows} rows of {features} features; there can be {MOST_FEATURES}")
@@ -177,7 +176,7 @@ def _count(value: Any) -> int:
 
 
 def is_label(manifest: Manifest, stored: np.ndarray) -> np.ndarray:
-    """By row, whether what is stored is a label of the manifest's kind."""
+    """For each row, whether the stored number is a label of the manifest's kind."""
     if manifest.label_kind == "text":
         return (stored >= 0) & (stored < len(manifest.labels or ()))
     fits = np.isfinite(stored)
@@ -187,7 +186,7 @@ def is_label(manifest: Manifest, stored: np.ndarray) -> np.ndarray:
 
 
 def label_array(manifest: Manifest, stored: np.ndarray) -> np.ndarray:
-    """Labels as they were given, from what is stored."""
+    """Labels as they were given, from the stored numbers."""
     if manifest.label_kind == "text":
         return np.array(manifest.labels)[stored]
     if manifest.label_kind == "integer":

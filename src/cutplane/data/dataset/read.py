@@ -1,15 +1,18 @@
-"""Data sets on disk, open for reading: rows in memory-mapped files, larger than memory if need be.
+"""Data sets on disk, open for reading: rows in memory-mapped files, which may exceed the memory.
 
-The rows are cut into the same blocks as those of a matrix in memory, so that a fit gives the same
-bits; a block is read when its turn comes. A pass goes through the files from the beginning to the
-end. What comes next is asked of the system in windows of some MiB, while the blocks before are
-computed with. If the data exceed their budget of memory, the blocks within it stay and those beyond
-are dropped as soon as they were used: the first part of every pass then comes from memory, where a
-cache of the last used pages would have dropped exactly what comes next.
+The rows are cut into the same blocks as the rows of a matrix in memory, so a fit gives the same
+bits. A block is read when a pass comes to it. A pass reads the files from the beginning to the end.
+While it computes with some blocks, the system already reads the next window of some MiB.
 
-Compiled loops do not look where an index points. So where rows begin is checked when a data set is
-opened, and indices and values of a block when the block is read for the first time in a process,
-whatever the manifest says: somebody may have signed it again.
+If the data exceed the memory limit, the first blocks stay in memory, up to the limit, and the pass
+drops each later block as soon as it has used it. So the first part of every pass comes from memory.
+The system's own rule, which drops the pages that were not used for the longest time, would always
+drop the pages that the pass reads next.
+
+Compiled loops do not check indices, so a wrong index would read foreign memory. Therefore the row
+starts are checked when a data set is opened, and the indices and values of a block when a process
+reads the block for the first time. The digests are not enough: somebody may have changed the files
+and written new digests.
 """
 
 from __future__ import annotations
@@ -45,16 +48,18 @@ if TYPE_CHECKING:
     from ...exec import Executor
 
 CHUNK = 1 << 24  # bytes of values per chunk
-WINDOW = 1 << 24  # bytes that are asked for, and given back, at a time
-# The system gives whole groups of pages back: one that two windows share goes with the second.
+WINDOW = 1 << 24  # bytes that the system is told to read, or to free, at a time
+# The system frees groups of pages at once. If two windows share a group, it is freed with the
+# second window, so advice to free begins this many bytes before the window.
 STRADDLE = 1 << 22
 
 
 class Dataset(RowsInBlocks):
     """A data set on disk, open for reading.
 
-    Estimators take it in place of X; labels, queries and costs come from it unless they are given:
-    ``LinearSVC().fit(dataset)``. It can be pickled: what travels is the path.
+    Estimators take it in place of X: ``LinearSVC().fit(dataset)``. Labels, queries and costs come
+    from the data set, unless you give them. A data set can be pickled; the pickle holds the path,
+    not the rows.
 
     Use :func:`open_dataset` to make one.
 
@@ -64,21 +69,21 @@ class Dataset(RowsInBlocks):
     shape : tuple of int
         Rows and features.
     n_rows, n_features : int
-        The same.
+        Number of rows, and number of features.
     dtype : dtype
-        Of the values on disk.
+        Type of the values on disk.
     sparse : bool
         Whether rows are stored without their zeros.
     n_stored : int
         Stored values: non-zeros, or rows times features.
     nbytes : int
-        Of all arrays.
+        Size of all arrays in bytes.
     feature_names : tuple of str or None
         Names of the columns, if they have any.
     memory_limit : int
         Bytes of the features that may stay in memory between two passes.
     given_memory_limit : int or None
-        The same if it was given, and not chosen by what is available.
+        The limit that was given; None if the limit follows from the available memory.
     """
 
     def __init__(
@@ -160,7 +165,7 @@ class Dataset(RowsInBlocks):
     def _column(
         self, name: str, fault: str, fits: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray | None:
-        """A column of numbers that fit, each of them."""
+        """A column; an error if a number in it does not pass ``fits``."""
         if name not in self._files:
             return None
         file = self._files[name]
@@ -172,7 +177,7 @@ class Dataset(RowsInBlocks):
         return file.array
 
     def digest(self) -> bytes:
-        """Identifies everything in the data set, by the digests of the manifest."""
+        """A fingerprint of everything in the data set, from the digests in the manifest."""
         return self._manifest.digest()
 
     def __repr__(self) -> str:
@@ -229,7 +234,7 @@ class Dataset(RowsInBlocks):
         outputs : int, default=1
             Scores per row of the model.
         only : range, optional
-            Some consecutive ones of the blocks, as a matrix of their own.
+            Numbers of consecutive blocks. The result then is a matrix of these blocks alone.
         """
         rows, width = self._mapped, self.n_features * outputs
         if rows.starts is None:
@@ -312,7 +317,7 @@ def open_dataset(
 
 
 class MappedRows:
-    """The features of a data set: two-dimensional values, or flat ones with indices and starts."""
+    """The features of a data set: dense values, or sparse values with indices and row starts."""
 
     def __init__(self, files: dict[str, MappedArray], features: int) -> None:
         self.values = files["values"]
@@ -323,7 +328,7 @@ class MappedRows:
             self._check_starts(self.starts.array, self.starts.name)
 
     def _check_starts(self, starts: np.ndarray, name: str) -> None:
-        """Refuse sparse rows that do not follow one another through all values."""
+        """Check that row starts begin at 0, never decrease, and end at the number of values."""
         if starts[0] != 0 or starts[-1] != len(self.values.array):
             raise damaged(
                 f"{name}: rows go from number {starts[0]} to {starts[-1]}, but there are "
@@ -338,7 +343,8 @@ class MappedRows:
     def block(self, first: int, last: int, room: np.ndarray | None = None) -> Block:
         """Rows ``first`` to ``last``, checked when they are read for the first time.
 
-        ``room`` is for where rows begin, which then is good until the room is used again.
+        The row starts of the block are written into ``room``, if it is given. The next block with
+        the same ``room`` overwrites them.
         """
         block = self._unchecked(first, last, room)
         if (first, last) not in self._sound:
@@ -356,7 +362,7 @@ class MappedRows:
         return CSRBlock(self.values.array[begin:end], self.indices.array[begin:end], relative)
 
     def rows(self, first: int, last: int) -> Any:
-        """Rows in memory, for anybody."""
+        """A copy of rows ``first`` to ``last`` in memory, as an array or a CSR matrix."""
         self.check_sizes()
         block = self._unchecked(first, last, None)
         self._check(block, first)
@@ -379,7 +385,7 @@ class MappedRows:
                 array.check_size()
 
     def _check(self, block: Block, first: int) -> None:
-        """Refuse rows that compiled loops must not see, for these trust what they are given."""
+        """Refuse wrong indices and values that are not finite: compiled loops do not check them."""
         values = block.arrays()[0].reshape(-1)
         if isinstance(block, CSRBlock):
             self._check_indices(block, first)
@@ -403,31 +409,32 @@ class MappedRows:
             )
         rising = indices[1:] > indices[:-1]
         ends = starts[1:-1]
-        rising[ends[(ends > 0) & (ends < len(indices))] - 1] = True  # from one row to the next
+        # From the end of one row to the beginning of the next, the index may fall.
+        rising[ends[(ends > 0) & (ends < len(indices))] - 1] = True
         if not rising.all():
             row = first + row_of(starts, int(rising.argmin()))
             raise damaged(f"{self.indices.name}: the features of row {row} are not in order")
 
     def stored(self, first: int, last: int) -> tuple[int, int]:
-        """Where the stored values of rows begin and end."""
+        """Where the stored values of rows ``first`` to ``last`` begin and end."""
         if self.starts is None:
             return first * self.features, last * self.features
         return int(self.starts.array[first]), int(self.starts.array[last])
 
     def extent(self, first: int, last: int) -> list[tuple[MappedArray, int, int]]:
-        """The bytes of rows in each file."""
+        """For each file, the range of bytes that rows ``first`` to ``last`` take."""
         begin, end = self.stored(first, last)
         files = [file for file in (self.values, self.indices) if file is not None]
         return [(file, begin * file.array.itemsize, end * file.array.itemsize) for file in files]
 
 
 def _floats(values: np.ndarray) -> np.ndarray:
-    """A copy that everybody can compute with: integers of 8 or 16 bits are exact in float32."""
+    """A copy as floating point numbers. float32 holds integers of 8 or 16 bits exactly."""
     return values.astype(np.float32 if values.dtype.kind in "iu" else values.dtype)
 
 
 class MappedBlocks(Sequence[Block]):
-    """Blocks of mapped rows, made when they are asked for; they begin at the rows ``bounds``."""
+    """Blocks of mapped rows, which begin at the rows ``bounds`` and are made when needed."""
 
     def __init__(self, dataset: Dataset, rows: MappedRows, bounds: np.ndarray) -> None:
         self.digest = dataset.digest
@@ -439,9 +446,10 @@ class MappedBlocks(Sequence[Block]):
         if ends[-1] > dataset.memory_limit:
             self._first_dropped = int(np.searchsorted(ends[1:], dataset.memory_limit, "right"))
         turns = np.unique(np.searchsorted(ends, np.arange(0, ends[-1] + WINDOW, WINDOW)))
-        self._edges = [*(k for k in turns.tolist() if k < len(self)), len(self)]  # of windows
+        # Blocks at which windows begin, and the end.
+        self._edges = [*(k for k in turns.tolist() if k < len(self)), len(self)]
         self._window_of = np.repeat(np.arange(len(self._edges) - 1), np.diff(self._edges)).tolist()
-        self._left: list[int] = []  # blocks of each window that are still to be dropped
+        self._left: list[int] = []  # for each window, the number of blocks still to be dropped
         self._lock = threading.Lock()
         self._own = threading.local()
 
@@ -455,28 +463,34 @@ class MappedBlocks(Sequence[Block]):
         return self._rows.block(self._bounds[k], self._bounds[k + 1], room)
 
     def begin(self) -> None:
-        """Refuse files that were cut off, and ask for the first window."""
+        """Begin a pass: refuse files that have changed, and have the first window read ahead."""
         self._rows.check_sizes()
         low = self._first_dropped
         self._left = [max(0, b - max(a, low)) for a, b in itertools.pairwise(self._edges)]
         self._will_need(0)
 
     def take(self, k: int) -> Block:
-        """Block k; the first one of a window asks for the next window."""
+        """Block k. If it is the first block of a window, the next window is read ahead."""
         window = self._window_of[k]
         if k == self._edges[window]:
             self._will_need(window + 1)
         return self._block(k, None if self._rows.starts is None else self._room())
 
     def _room(self) -> np.ndarray:
-        """Of this thread, for the longest block: new memory in every pass costs more than it."""
+        """This thread's array for row starts, as long as the longest block needs.
+
+        Allocating such an array for every block would take longer than filling it.
+        """
         if not hasattr(self._own, "room"):
             self._own.room = np.empty(1 + int(np.diff(self._bounds).max()), np.int64)
         room: np.ndarray = self._own.room
         return room
 
     def release(self, k: int) -> None:
-        """The last block of a window gives all of the window back, up to the budget."""
+        """Block k was used. If it was the last of its window, free the window's memory.
+
+        Blocks within the memory limit stay in memory.
+        """
         if k < self._first_dropped:
             return
         window = self._window_of[k]
@@ -497,13 +511,13 @@ class MappedBlocks(Sequence[Block]):
                 file.will_need(begin, end)
 
     def _extent(self, first: int, last: int) -> list[tuple[MappedArray, int, int]]:
-        """The bytes of blocks ``first`` to ``last`` in each file."""
+        """For each file, the range of bytes that blocks ``first`` to ``last`` take."""
         return self._rows.extent(self._bounds[first], self._bounds[last])
 
 
 @dataclass(frozen=True)
 class MappedMatrix(BlockedMatrix):
-    """Blocks that are read when their turn in a pass comes, and may be dropped after it."""
+    """Blocks that a pass reads when it comes to them, and may drop when it has used them."""
 
     blocks: MappedBlocks
 

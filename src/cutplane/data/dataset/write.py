@@ -1,7 +1,7 @@
-"""Writing a data set to disk, chunk by chunk.
+"""Write a data set to disk, chunk by chunk.
 
-Nothing of the data but the current chunk is in memory. Features are checked on the way in: finite,
-of the right shape and type.
+Only the current chunk is in memory. Each chunk is checked: its numbers are finite, and its shape
+and types are right.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .arrays import ArrayWriter
 from .manifest import LARGEST_INTEGER, NAME, Manifest
 from .read import Dataset
 
-MOST_LABELS = 1 << 16  # that are counted
-# What labels are, by the kind of their type.
+MOST_LABELS = 1 << 16  # with more distinct labels, labels are not counted
+# The kind of labels, by the letter that numpy has for the kind of their type.
 LABEL_KINDS = {**dict.fromkeys("biu", "integer"), "f": "real", **dict.fromkeys("UT", "text")}
-_SMALL = 1 << 16  # features whose numbers fit in 16 bits
+_SMALL = 1 << 16  # with at most so many features, indices fit in 16 bits
 # Types of integers that values may be stored in.
 WHOLE_TYPES = (np.dtype(np.int16), np.dtype(np.int8), np.dtype(np.uint8))
 
@@ -98,9 +98,9 @@ def write_dataset(
 
 @contextmanager
 def new_dataset(path: Any, overwrite: Any, **options: Any) -> Iterator[DatasetWriter]:
-    """A writer whose data set is complete, and appears, when the block is done.
+    """A writer for the block. When the block is done, the data set is complete and appears.
 
-    ``options`` are those of the writer.
+    ``options`` are the options of ``DatasetWriter``.
     """
     overwrite = check_flag("overwrite", overwrite)
     with replacing_folder(Path(path), overwrite=overwrite, is_ours=_is_dataset) as folder:
@@ -116,7 +116,7 @@ def _is_dataset(folder: Path) -> bool:
 
 
 class DatasetWriter:
-    """The files of a data set in the making, in an empty folder; options of write_dataset."""
+    """Writes the files of a data set into an empty folder; options as for ``write_dataset``."""
 
     def __init__(
         self,
@@ -144,9 +144,9 @@ class DatasetWriter:
         self.rows = self._chunks = 0
 
     def close(self) -> None:
-        """Close the files as they are."""
+        """Close the files, complete or not."""
         for file in self._files.values():
-            with suppress(OSError):  # a full disk has no room for what is left; that is known
+            with suppress(OSError):  # if the disk is full, an earlier write has raised already
                 file.close()
 
     # -- chunks -------------------------------------------------------------------
@@ -158,7 +158,7 @@ class DatasetWriter:
         names = rows.names or column_names(rows.X)
         X = self._matrix(rows.X, where)
         count = X.shape[0]
-        # All checks come first: nothing is written of a chunk that is refused.
+        # All checks come first, so a refused chunk leaves no part in the files.
         columns: dict[str, np.ndarray] = {}
         if rows.y is not None:
             columns["y"] = self._labels.encode(rows.y, count, where)
@@ -270,21 +270,21 @@ class DatasetWriter:
     # -- the end ------------------------------------------------------------------
 
     def shift_indices(self) -> None:
-        """Count features from one less: column 0, which is empty, goes."""
+        """Reduce all indices by one. This removes column 0, which must be empty."""
         self.features -= 1
         self.highest_index -= 1
         small = np.uint16 if self.features <= _SMALL else np.uint32
         self._files["indices"].rewrite(small, lambda indices: indices - indices.dtype.type(1))
 
     def leave_out(self, name: str) -> None:
-        """Do without a column."""
+        """Remove a column and its file."""
         file = self._files.pop(name, None)
         if file is not None:
             file.close()
             (self._folder / f"{name}.npy").unlink()
 
     def finish(self) -> Manifest:
-        """Complete the files; what they hold."""
+        """Complete the files; returns the manifest."""
         if not self.rows:
             raise ValueError("there are no rows to write")
         if not self.features:
@@ -309,7 +309,7 @@ class DatasetWriter:
         )
 
 
-# -- what is in a chunk -----------------------------------------------------------
+# -- parts of a chunk -------------------------------------------------------------
 
 
 def _as_rows(chunk: Any, where: str) -> Rows:
@@ -326,7 +326,7 @@ def _as_rows(chunk: Any, where: str) -> Rows:
 
 
 def value_type(dtype: Any) -> np.dtype:
-    """A type that values can be stored in, by any of its names."""
+    """The type for values on disk that ``dtype`` names."""
     for kind in (*LARGEST_VALUE, *WHOLE_TYPES):
         if kind == dtype:
             return kind
@@ -335,7 +335,7 @@ def value_type(dtype: Any) -> np.dtype:
 
 
 def _whole_numbers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
-    """The values in a type of integers, if it holds them all."""
+    """The values in an integer type; an error if the type does not hold them exactly."""
     limits = np.iinfo(dtype)
     fits = (values >= limits.min) & (values <= limits.max)
     if values.dtype.kind == "f":
@@ -350,9 +350,9 @@ def _whole_numbers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarra
 
 
 class _LabelWriter:
-    """Labels on the way to disk: numbers as float64, text as positions in a list.
+    """Turns labels into the numbers on disk: float64, or for text positions in a list.
 
-    The distinct labels and how often they occur are counted, unless there are very many.
+    It counts how often each distinct label occurs, unless there are more than ``MOST_LABELS``.
     """
 
     def __init__(self) -> None:
@@ -409,7 +409,7 @@ class _LabelWriter:
         return np.array([order[name] for name in names.tolist()], np.int32)[positions]
 
     def summary(self) -> tuple[str | None, tuple[Any, ...] | None, tuple[int, ...] | None]:
-        """Kind, distinct labels, and how many rows have them."""
+        """The kind of the labels, the distinct labels, and the number of rows of each."""
         if self._kind is None or self._counts is None:
             return self._kind, None, None
         labels = list(self._counts) if self._kind == "text" else sorted(self._counts)

@@ -1,7 +1,7 @@
-"""What to say about a mistake in an svmlight file: where it is, what is wrong, what to do.
+"""The message for a mistake in an svmlight file: where it is, what is wrong, what to do.
 
-The compiled loop names a position and a code. Everything else is found here by looking at the
-text again, which only happens once.
+The compiled loop returns only a position and a code. The functions here look at the text again to
+find the rest. This happens once, because the first mistake ends the reading.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_FINITE = re.compile(rb"[+-]?(nan(\(.*\))?|inf|infinity)", re.IGNORECASE)
 def mistake(
     name: str, piece: Piece, options: Options, code: int | None = None, position: int | None = None
 ) -> ValueError:
-    """The error to raise for the mistake that was noted in a piece, or for another one there."""
+    """The error for the mistake that a piece has recorded, or for the given code and position."""
     code = int(piece.state[loops.CODE]) if code is None else code
     position = int(piece.state[loops.POSITION]) if position is None else position
     position = max(position, 0)
@@ -34,7 +34,7 @@ def mistake(
     breaks = text.count(b"\n", 0, position)
     line = piece.line + breaks
     column = position - text.rfind(b"\n", 0, position) if breaks else piece.column + position
-    if code == loops.SOME_QIDS:  # the row is meant, which may have begun in an earlier piece
+    if code == loops.SOME_QIDS:  # the mistake is in the entire row, so point to its first column
         column = 1
     return ValueError(f"{name}:{line}:{column}: {message}")
 
@@ -46,7 +46,7 @@ def _show(token: bytes) -> str:
 
 
 def _strange(token: bytes) -> str | None:
-    """What to say if a token is not even text."""
+    """The message for a token that is not even text; None if it is text."""
     if b"\0" in token:
         return "there is a NUL byte; is the file damaged, or not text?"
     if any(byte < 32 or byte > 126 for byte in token):
@@ -58,7 +58,7 @@ def _strange(token: bytes) -> str | None:
 
 
 def _number(token: bytes, largest: float) -> str:
-    """Why a token is not taken as a number."""
+    """Why a token is not accepted as a number."""
     shown = _show(token)
     if _NOT_FINITE.fullmatch(token):
         return f"{shown} is not finite; remove it or replace it by a number"
@@ -88,7 +88,7 @@ def _label(token: bytes) -> str:
 
 
 def _pair(token: bytes) -> str:
-    """What is wrong with something that should have been index:value."""
+    """Why a token is not index:value."""
     index, colon, _ = token.partition(b":")
     if not colon:
         return f"{_show(token)} has no ':'; expected index:value"
@@ -130,7 +130,7 @@ def _index_range(index: int, code: int, options: Options) -> str:
 def _explain(
     text: bytes, position: int, code: int, previous: int, options: Options
 ) -> tuple[str, int]:
-    """What is wrong at ``position``, and how far behind it the mistake begins."""
+    """What is wrong at ``position``, and how many characters after it the mistake begins."""
     match code:
         case loops.SOME_QIDS:
             return "a qid on some lines only; give every line one, or none", 0
@@ -174,7 +174,7 @@ def _explain(
 
 
 def second_occurrence(text: bytes, row: int, index: int) -> int:
-    """Where ``index`` stands for the second time in a row, counted from the first line on."""
+    """The position in ``text`` at which ``index`` occurs a second time in the row ``row``."""
     start = 0
     for line in text.split(b"\n"):
         body = line.partition(b"#")[0].split()

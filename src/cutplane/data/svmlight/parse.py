@@ -1,9 +1,9 @@
-"""Svmlight text in pieces: read, cut where a line ends, parsed one by one or in threads.
+"""Read svmlight text in pieces that end where lines end, and parse them, in threads if wanted.
 
-A piece holds whole lines. A line that is longer than a piece is cut between two tokens, and the
-pieces that continue it are parsed one after the other, so that memory never depends on the length
-of a line. Pieces come out in the order of the file, and so does the first mistake: neither the
-size of the pieces nor the number of threads can be seen in the result.
+A piece holds entire lines. A line that is longer than a piece is cut between two tokens, and the
+pieces of this line are parsed one after the other, so memory never depends on the length of a line.
+Pieces come out in the order of the file, and the mistake that is reported is the first one in the
+file. So the result depends neither on the size of the pieces nor on the number of threads.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..files import Input, check_is_text
 from ..rows import LARGEST_VALUE, MOST_FEATURES
 from . import errors
 
-PIECE = 1 << 20  # bytes: the text and what is made of it should stay in the cache
+PIECE = 1 << 20  # bytes: the text and the numbers parsed from it should stay in the cache
 LONGEST_TOKEN = 1 << 16
-MOST_THREADS = 1024  # two pieces are read ahead for each
-_HEAD = 64  # bytes that show what a file is
-_SLACK = 16  # bytes behind the text: a newline, and what a look at eight bytes may touch
+MOST_THREADS = 1024  # for each thread two pieces are read ahead
+_HEAD = 64  # bytes from which the kind of the file is guessed
+_SLACK = 16  # bytes behind the text: a newline, and room for the loop, which reads eight at once
 _BOM = b"\xef\xbb\xbf"
 
 Flag = bool | Literal["auto"]
@@ -66,7 +66,7 @@ class Options:
 
     @property
     def first(self) -> int | None:
-        """The first index, 0 or 1; None if that is to be found out."""
+        """The first index, 0 or 1; None if the file decides."""
         return None if self.zero_based == "auto" else int(not self.zero_based)
 
     @property
@@ -80,14 +80,14 @@ class Options:
 
     @property
     def threads(self) -> int:
-        """None or −1 stand for every core the process may use, −2 for all but one, …"""
+        """Threads for ``n_jobs``: None or −1 means all cores of the process, −2 all but one."""
         if self.n_jobs is not None and self.n_jobs > 0:
             return min(self.n_jobs, MOST_THREADS)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         return max(1, (cores or 1) + 1 + (-1 if self.n_jobs is None else self.n_jobs))
 
     def largest_index(self, features: int) -> int:
-        """The last of so many features; the larger answer where the first index is unknown."""
+        """The largest index of ``features`` features; if the first index is unknown, it is 1."""
         return features - 1 if self.first == 0 else features
 
     def settings(self) -> np.ndarray:
@@ -105,17 +105,18 @@ class Options:
 
 
 class Piece:
-    """Text, and the rows that were found in it. Used again for other text, to stay in the cache.
+    """Text and the rows in it. A piece is used again for later text, so that it stays in the cache.
 
-    Rows 0 to ``rows`` end in this piece. Numbers behind the end of the last one belong to a row
-    that goes on in the next piece.
+    ``rows`` rows end in this piece. Numbers behind the end of the last row belong to a row that
+    continues in the next piece.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.buffer = bytearray(capacity + _SLACK)
         self.text = np.frombuffer(self.buffer, np.uint8)
-        # Nothing is shorter than "1\n" or "1:1 ", and slow numbers have 20 digits.
+        # The shortest row is "1\n", the shortest feature "1:1 ", and a number that the compiled
+        # loop leaves to float() has at least 20 digits.
         rows, numbers, slow = capacity // 2 + 2, capacity // 4 + 2, capacity // 20 + 2
         self.values = np.empty(numbers)
         self.indices = np.empty(numbers, np.int32)
@@ -126,15 +127,15 @@ class Piece:
         self.state = np.zeros(loops.STATE, np.int64)
         self._real_state = np.zeros(loops.REALS)
         self.end = 0
-        self.partial = False  # stops inside a line
-        self.resumed = False  # goes on inside a line
-        self.resumed_row = False  # ... of a row
-        self.comment: list[bytes] = []  # the part before this piece of that row's comment
+        self.partial = False  # the piece ends inside a line
+        self.resumed = False  # the piece begins inside a line
+        self.resumed_row = False  # the piece begins inside a line that holds a row
+        self.comment: list[bytes] = []  # of this row's comment the part in earlier pieces
         self.line = self.column = 1
 
     @property
     def late_row(self) -> bool:
-        """Whether the first row, of which this piece holds the end only, must be sorted."""
+        """Whether the first row began in an earlier piece and its indices must be sorted."""
         disordered = self._disordered[: self.state[loops.DISORDERED]]
         return self.resumed_row and 0 in disordered
 
@@ -144,7 +145,7 @@ class Piece:
         return self.line + self.buffer.count(b"\n", 0, position)
 
     def comments(self, first: int, last: int) -> list[str]:
-        """Comments of rows, without blanks around them."""
+        """Comments of rows ``first`` to ``last``, without blanks around them."""
         columns = [loops.COMMENT_START, loops.COMMENT_STOP]
         found = [bytes(self.buffer[a:b]) for a, b in self._wholes[first:last, columns].tolist()]
         if first == 0 and found and self.comment:
@@ -154,7 +155,7 @@ class Piece:
     # -- parsing ------------------------------------------------------------------
 
     def start(self, previous: Piece | None, keep_comment: bool) -> None:
-        """Get ready: afresh, or in the middle of the line at which the previous piece stops."""
+        """Prepare to parse: a new line, or the rest of the line in which ``previous`` ends."""
         self.resumed = previous is not None
         if previous is None:
             self.state[:] = 0
@@ -183,12 +184,12 @@ class Piece:
             self._sort()
 
     def _fail(self, code: int, position: int) -> None:
-        """Note a mistake, unless there is one before it."""
+        """Record a mistake, unless an earlier position has one already."""
         if not self.state[loops.CODE] or position < self.state[loops.POSITION]:
             self.state[loops.CODE], self.state[loops.POSITION] = code, position
 
     def _convert(self, largest: float) -> None:
-        """Numbers of many digits."""
+        """Convert the numbers that the compiled loop left out, because they have many digits."""
         for target, start, stop in self._slow[: self.state[loops.SLOW]].tolist():
             number = float(self.buffer[start:stop])
             if target >= 0:
@@ -205,7 +206,7 @@ class Piece:
                 return
 
     def _sort(self) -> None:
-        """Bring the numbers of every row that is all here into the order of their indices."""
+        """Sort the numbers of each row by index, for rows that lie entirely in this piece."""
         first = int(self.resumed_row)
         ends = self.row_ends
         if len(ends) <= first:
@@ -229,11 +230,11 @@ class Piece:
 
 
 class _TokenTooLongError(Exception):
-    """There is no place to cut."""
+    """A token is so long that the text cannot be cut between two tokens."""
 
 
 class _Cutter:
-    """Fills pieces with the text of a file, in order."""
+    """Cuts the text of a file into pieces, in order."""
 
     def __init__(self, source: Input, size: int) -> None:
         self.source = source
@@ -242,7 +243,7 @@ class _Cutter:
         self.begun = self.ended = False
 
     def fill(self, piece: Piece, previous: Piece | None) -> bool:
-        """The next lines, or the next part of a long one; False at the end of the file."""
+        """Fill a piece with the next lines, or with a part of a long line; False at the end."""
         if self.ended:
             return False
         buffer, held = piece.buffer, len(self.left)
@@ -279,7 +280,7 @@ class _Cutter:
         return True
 
     def _begin(self, buffer: bytearray, held: int) -> int:
-        """Look at the first bytes; the byte order mark is no part of the text."""
+        """Check that the first bytes are text, and remove a byte order mark."""
         self.begun = True
         check_is_text(self.source.name, bytes(buffer[: min(held, _HEAD)]))
         if buffer.startswith(_BOM, 0, held):
@@ -289,7 +290,7 @@ class _Cutter:
 
 
 def _between_tokens(buffer: bytearray, held: int, previous: Piece | None) -> int:
-    """Where to cut text without a line end; 0 if nowhere."""
+    """Where to cut text that has no line end; 0 if there is no such place."""
     in_comment = previous is not None and previous.state[loops.IN_COMMENT]
     if in_comment or buffer.find(b"#", 0, held) >= 0:
         return held
@@ -297,7 +298,7 @@ def _between_tokens(buffer: bytearray, held: int, previous: Piece | None) -> int
 
 
 def read_pieces(source: Input, options: Options, size: int) -> Iterator[Piece]:
-    """Parsed pieces in the order of the file. A piece is used again once the next is asked for."""
+    """Parsed pieces in the order of the file. The next piece may overwrite the one before it."""
     cutter = _Cutter(source, size)
     settings, largest = options.settings(), options.largest_value
     small = source.size is not None and source.size <= size
@@ -307,7 +308,7 @@ def read_pieces(source: Input, options: Options, size: int) -> Iterator[Piece]:
     depth = 2 * threads if pool else 1
     free: list[Piece] = []
     previous: Piece | None = None  # the last piece, if the next one continues its line
-    parked: Piece | None = None  # the same, if it has been handed out already
+    parked: Piece | None = None  # the same piece if the caller has seen it; free when continued
     any_qids = None
     line = column = 1
     more = True
@@ -317,7 +318,7 @@ def read_pieces(source: Input, options: Options, size: int) -> Iterator[Piece]:
                 piece = free.pop() if free else Piece(size + LONGEST_TOKEN)
                 try:
                     more = cutter.fill(piece, previous)
-                except Exception as error:  # after what was read before
+                except Exception as error:  # raised after the pieces that were read before
                     ahead.append(error)
                     more = False
                     break
@@ -328,7 +329,7 @@ def read_pieces(source: Input, options: Options, size: int) -> Iterator[Piece]:
                     free.append(parked)
                     parked = None
                 future = None
-                # Compiled by the calling thread, which an interrupt can stop.
+                # The first parse compiles the loop. This thread does it: Ctrl-C can stop this one.
                 ready = getattr(loops.read_rows, "signatures", True)
                 if pool is None or not ready or piece.partial or piece.resumed:
                     piece.parse(settings, largest)
@@ -348,7 +349,7 @@ def read_pieces(source: Input, options: Options, size: int) -> Iterator[Piece]:
             if future is not None:
                 future.result()
             piece.line, piece.column = line, column
-            if piece.rows:  # all pieces must agree, as all rows of one do
+            if piece.rows:  # within a piece the loop has checked that all rows agree
                 if any_qids not in (None, piece.state[loops.QIDS]):
                     position = int(piece.state[loops.FIRST_ROW])
                     raise errors.mistake(source.name, piece, options, loops.SOME_QIDS, position)

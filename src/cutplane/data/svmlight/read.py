@@ -1,8 +1,8 @@
 """Read svmlight files, at once or in chunks.
 
-Columns of the result grow in place (``realloc`` moves pages, not numbers, on Linux), by an eighth
-of their length or to the length that the part of the file read so far predicts. So the peak of the
-memory is the result, at most an eighth more, and a few pieces.
+The arrays of the result grow in place: on Linux ``realloc`` moves pages, and copies no numbers. An
+array grows by an eighth, or to the length predicted from the part of the file read so far. So the
+peak of the memory is at most the result, an eighth more, and a few pieces.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ logger = logging.getLogger("cutplane")
 
 CHUNK = 1 << 24  # bytes of text per chunk of ``iter_svmlight``, if nothing else is said
 _SHORTEST = 1 << 10
-_MARGIN = 1.02  # of a predicted length
+_MARGIN = 1.02  # by which the room exceeds a predicted length
 
 
 def load_svmlight(
@@ -164,7 +164,10 @@ def iter_svmlight(
 def read_chunks(
     path_or_file: Any, options: Options, most: int | None = None, size: int | None = None
 ) -> Iterator[tuple[Rows, list[str]]]:
-    """Rows of a file in chunks, with their comments; by number of rows or by bytes of text."""
+    """Rows of a file in chunks, with their comments.
+
+    A chunk has ``most`` rows, or about ``size`` bytes of text if ``most`` is None.
+    """
     size = CHUNK if size is None else size
     with opened(path_or_file) as source:
         seen = _Seen(source, options)
@@ -183,7 +186,7 @@ def read_chunks(
             if total is not None and 2 * piece.end < total <= size:
                 current.expect(total / piece.end)  # the chunk will hold all of the file
             taken += piece.end
-            near = taken + min(PIECE, size) // 2 >= size  # pieces end where lines do
+            near = taken + min(PIECE, size) // 2 >= size  # closer to ``size`` than the next end
             if most is None and near and len(current) and not piece.partial:
                 yield seen.result(current), current.comments
                 current, taken = _RowBuilder(options, source.name), 0
@@ -197,7 +200,7 @@ def read_chunks(
 
 
 def _as_tuple(rows: Rows, comments: list[str], options: Options) -> tuple[Any, ...]:
-    """What is asked for, as scikit-learn's reader returns it."""
+    """The parts that the caller asked for, in the order of scikit-learn's reader."""
     found = [rows.X, rows.y]
     if options.qid:
         found.append(rows.qid)
@@ -208,11 +211,11 @@ def _as_tuple(rows: Rows, comments: list[str], options: Options) -> tuple[Any, .
     return tuple(found)
 
 
-# -- what is seen on the way --------------------------------------------------
+# -- counts over the file -----------------------------------------------------
 
 
 class _Seen:
-    """What the pieces so far showed of the whole file."""
+    """Counts over the pieces read so far: indices, queries, costs and values left out."""
 
     def __init__(self, source: Input, options: Options) -> None:
         self._source = source
@@ -224,7 +227,7 @@ class _Seen:
         self._edge: ValueError | None = None
 
     def look(self, piece: Piece) -> None:
-        """Take note of a piece."""
+        """Count a piece."""
         state, options = piece.state, self._options
         if piece.rows and self.any_qids is None:
             self.any_qids = int(state[loops.QIDS])
@@ -244,7 +247,7 @@ class _Seen:
         self.rows += piece.rows
 
     def _first_index(self) -> int:
-        """0 or 1: as asked for, or as found, which is stated."""
+        """0 or 1: what the caller said, or what the smallest index shows, with a log message."""
         first = self._options.first
         if first is not None:
             return first
@@ -255,7 +258,7 @@ class _Seen:
         return state_first_index(self._source.name, self.lowest)
 
     def report(self) -> None:
-        """Say what was left out."""
+        """Log which queries, costs and values were left out."""
         name, options = self._source.name, self._options
         if self.any_qids and not options.qid:
             logger.info("%s: qid: is left out; pass qid=True to get it", name)
@@ -280,7 +283,9 @@ class _Seen:
         features = self.highest + 1 - first
         wanted = self._options.n_features
         X = builder.matrix(first, max(features, wanted or 0, 0))
-        if wanted is not None and features > wanted:  # it was not known that indices start at 0
+        # With indices from 0, index ``wanted`` is one too many. The loop kept it, because the first
+        # index was not known then.
+        if wanted is not None and features > wanted:
             stored = X.nnz
             X = X[:, :wanted]
             self.left_out += stored - X.nnz
@@ -290,9 +295,10 @@ class _Seen:
 
 
 def state_first_index(name: str, lowest: int) -> int:
-    """What indices are counted from, 0 or 1, by the smallest one; says so.
+    """0 or 1: the number from which indices are counted, guessed from the smallest index.
 
-    Counting from 1 is the custom; 0 is worth a message that is seen without being asked for.
+    The guess is logged. Most files count from 1, so a 0 is logged as a warning, which is shown by
+    default.
     """
     first = 0 if lowest == 0 else 1
     logger.log(
@@ -328,7 +334,7 @@ class _Column:
         self._used = end
 
     def expect(self, length: int) -> None:
-        """Make room before it is needed. Memory that is not used yet is not taken yet."""
+        """Make room ahead. The system takes no memory for pages that are not written yet."""
         if length > len(self._numbers):
             with contextlib.suppress(MemoryError):  # a guess must not be a reason to fail
                 larger = np.empty(length, self._numbers.dtype)
@@ -342,7 +348,7 @@ class _Column:
 
 
 class _RowBuilder:
-    """The rows so far: pieces put together."""
+    """Puts the rows of several pieces together."""
 
     def __init__(self, options: Options, name: str) -> None:
         self._options = options
@@ -378,7 +384,7 @@ class _RowBuilder:
             self.comments += piece.comments(first, last)
 
     def add_open(self, piece: Piece) -> None:
-        """Add the numbers of the row that a piece leaves open."""
+        """Add the numbers of the row that continues in the next piece."""
         self._add_values(piece, int(piece.row_ends[-1]) if piece.rows else 0, piece.n_stored)
 
     def _add_values(self, piece: Piece, begin: int, end: int) -> None:
@@ -386,7 +392,7 @@ class _RowBuilder:
         self._indices.add(piece.indices[begin:end])
 
     def expect(self, times: float) -> None:
-        """Make room for so many times what there is."""
+        """Make room for ``times`` as many numbers as there are now."""
         for column in (
             self._values,
             self._indices,
@@ -394,11 +400,11 @@ class _RowBuilder:
             self.labels,
             self.qids,
             self.costs,
-        ):  # those that are not wanted are empty
+        ):  # columns that the caller did not ask for are empty, so they stay empty
             column.expect(int(len(column) * times * _MARGIN))
 
     def matrix(self, first_index: int, features: int) -> scipy.sparse.csr_matrix:
-        """The features as a matrix; the numbers are handed over."""
+        """The features as a matrix, without a copy. Nothing can be added afterwards."""
         values, indices = self._values.take(), self._indices.take()
         self._sort_late_rows(values, indices)
         if first_index:
@@ -411,7 +417,7 @@ class _RowBuilder:
         return X
 
     def _sort_late_rows(self, values: np.ndarray, indices: np.ndarray) -> None:
-        """Rows that were longer than a piece."""
+        """Sort the rows that are spread over several pieces, which a piece cannot sort itself."""
         ends = self._ends.take() if self._late else None
         for row, line in self._late:
             numbers = slice(ends[row - 1] if row else 0, ends[row])  # type: ignore[index]

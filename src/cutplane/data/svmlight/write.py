@@ -12,7 +12,7 @@ from ..._checks import check_column, int64_queries
 from ..files import output
 from ..rows import first_not_finite
 
-_VALUES = 1 << 16  # formatted at once
+_VALUES = 1 << 16  # values that are formatted at a time
 
 
 def dump_svmlight(
@@ -66,7 +66,7 @@ def dump_svmlight(
 
 
 def _checked_features(X: Any) -> Any:
-    """A CSR matrix or a dense array of finite numbers; what is given is not changed."""
+    """A CSR matrix or a dense array of finite numbers. The argument is not changed."""
     if scipy.sparse.issparse(X):
         given = X
         X = X.tocsr()
@@ -107,7 +107,7 @@ def _texts(values: np.ndarray) -> list[str]:
 def _lines(
     X: Any, labels: np.ndarray, queries: np.ndarray | None, costs: np.ndarray | None, first: int
 ) -> Iterator[bytes]:
-    """The file, a block of rows at a time, of about equally many values."""
+    """The text of the file, some rows at a time, with about ``_VALUES`` values each."""
     count, features = X.shape
     stored = X.nnz if scipy.sparse.issparse(X) else count * features
     step = max(1, count * _VALUES // max(stored, count))
