@@ -30,6 +30,7 @@ PACKAGES = (
     "scikit-learn",
     "scikit-learn-intelex",
     "liblinear-official",
+    "liblinear-multicore",
     "snapml",
     "skglm",
     "dlib",
