@@ -13,7 +13,7 @@ from numba.extending import overload, register_jitable
 
 from ._jit import NO_ENTRY, bits, from_bits
 
-# Below, 2^k is no number of all digits. A slope that small is 0 to everybody.
+# Below this, 2^k is subnormal and has fewer digits. No sum of losses notices a number that small.
 _LEAST_EXPONENT = -708.0
 # Added to a number, it leaves the nearest integer in the last bits.
 _INTEGERS = 1.5 * 2.0**52
@@ -27,7 +27,8 @@ _A1, _A2, _A3 = 6.666666666666735130e-01, 3.999999999940941908e-01, 2.8571428743
 _A4, _A5, _A6 = 2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01
 _A7 = 1.479819860511658591e-01
 
-# As written but for fused products: the parts of log 2 must be taken off one after the other.
+# The compiler may fuse a product with a sum, but must not reorder: the two parts of log 2 have to
+# be subtracted one after the other.
 _AS_WRITTEN: Any = {"fastmath": {"contract"}, "forceinline": True, **NO_ENTRY}
 
 
@@ -53,7 +54,7 @@ def _exp_of(x):
         shifted = x * (1.0 / _LOG2) + _INTEGERS
         k = shifted - _INTEGERS
         r = (x - k * _LOG2_HIGH) - k * _LOG2_LOW
-        # The series of e^r, |r| ≤ ½·log 2, but for its 1.
+        # The series of e^r − 1 for |r| ≤ ½·log 2.
         p = 1.0 / 6227020800.0
         p = p * r + 1.0 / 479001600.0
         p = p * r + 1.0 / 39916800.0
