@@ -593,7 +593,7 @@ def test_letters_go_on_where_they_ended(load, tmp_path: Path, monkeypatch, capsy
 
 def test_chunks_by_hand(load) -> None:
     tags = np.array(["B-NP", "I-NP", "O", "I-VP", "B-NP", "B-NP", "I-PP"])
-    found = load("chains.data").chunks(tags, np.array([4, 3]))
+    found = load("sequences").chunks(tags, np.array([4, 3]))
     assert found == {
         (0, 0, 2, "NP"),
         (0, 3, 4, "VP"),
