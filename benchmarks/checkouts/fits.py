@@ -7,7 +7,8 @@ cannot be faster because it became another problem. A case is slower if it takes
 and 2 ms longer.
 
 Checkouts before ``C`` had one meaning multiplied the *mean* of the losses by it, where the default
-was not 1: such an estimator gets C times the number of rows, or of sequences.
+was not 1: such an estimator gets C times the number of rows (of queries that have a pair), or of
+sequences.
 """
 
 from __future__ import annotations
@@ -230,5 +231,7 @@ def _rows(fit: Fit, source: Source) -> tuple[tuple[Any, ...], int]:
         X = [some.X[a:b] for a, b in itertools.pairwise(starts)]
         return (X, np.split(some.y, ends)), len(some.lengths)
     data = dataclasses.replace(source, rows=fit.rows or source.rows).load(fit.data)
-    extra = () if data.qid is None else (data.qid,)
-    return (data.X, data.y, *extra), len(data.y)
+    if data.qid is None:
+        return (data.X, data.y), len(data.y)
+    with_pairs = [np.ptp(data.y[data.qid == query]) > 0 for query in data.qid]
+    return (data.X, data.y, data.qid), int(np.sum(with_pairs))
