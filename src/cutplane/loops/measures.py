@@ -87,12 +87,13 @@ def _gain(weights, wrong, all_of, b, step):
 @jit(inline=True)
 def _first_below(weights, wrong, all_of, steps, b, share):
     """The first b from which on V gains no more than this share of what it sums; from ``b`` on."""
+    start = b
     while b < steps.shape[0]:
         gain, size = _gain(weights, wrong, all_of, b, steps[b])
         if gain <= share * size:
             break
         b += 1
-    while b > 0:
+    while 0 < b <= start:
         gain, size = _gain(weights, wrong, all_of, b - 1, steps[b - 1])
         if gain > share * size:
             break

@@ -277,8 +277,7 @@ class Tables(ABC):
 
     def losses(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Δ of the tables (a, b), of whatever shape these have together."""
-        shape = np.broadcast_shapes(np.shape(a), np.shape(b))
-        tp, fp = (np.array(np.broadcast_to(count, shape), np.float64) for count in (a, b))
+        tp, fp = np.asarray(np.zeros(b.shape) + a), np.asarray(np.zeros(a.shape) + b)
         self.looked_at += tp.size
         return self.measure.loss(tp, fp, self.p - tp, self.n - fp)
 
