@@ -7,7 +7,7 @@ import sys
 
 SUITES = (
     *("engine", "regression", "measures", "kernels", "sampled", "chains", "files", "papers"),
-    "cluster",
+    *("cluster", "checkouts"),
 )
 
 

@@ -4,6 +4,7 @@
                                 | estimator NAME | fits DATA LOSS BIAS C [...]
                                 | dataset FOLDER C [...]
                                 | kernel-peer JSON [...] | kernel-memory JSON [...]
+                                | checkout JSON [...]
 
 Nothing is imported before it is needed: importing is part of some measurements.
 """
@@ -206,7 +207,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="probe", required=True)
     commands.add_parser("estimator").add_argument("name")
     commands.add_parser("labels").add_argument("question", type=json.loads)
-    for name in ("memory", "fits", "kernel-peer", "kernel-wide", "kernel-memory"):
+    for name in ("memory", "fits", "kernel-peer", "kernel-wide", "kernel-memory", "checkout"):
         at = commands.add_parser(name)
         if name == "fits":
             at.add_argument("name")
@@ -242,6 +243,12 @@ def main() -> None:
         answer = probe(arguments.question)
     elif arguments.probe == "memory":
         answer = memory(arguments)
+    elif arguments.probe == "checkout":
+        from .checkouts import fits as checkouts
+        from .datasets import Source, data_folder
+
+        source = Source(data_folder(arguments.data), arguments.rows, arguments.generated)
+        answer = checkouts.answer(arguments.question, source)
     else:
         answer = _kernel_probe(arguments)
     print(json.dumps(answer))

@@ -593,7 +593,7 @@ def test_letters_go_on_where_they_ended(load, tmp_path: Path, monkeypatch, capsy
 
 def test_chunks_by_hand(load) -> None:
     tags = np.array(["B-NP", "I-NP", "O", "I-VP", "B-NP", "B-NP", "I-PP"])
-    found = load("chains.data").chunks(tags, np.array([4, 3]))
+    found = load("sequences").chunks(tags, np.array([4, 3]))
     assert found == {
         (0, 0, 2, "NP"),
         (0, 3, 4, "VP"),
@@ -700,3 +700,31 @@ def test_mean_average_precision_by_hand(load) -> None:
     answer = selection.Answer(np.array([3.0, 2.0, 1.0, 1.0, 0.0]), np.zeros(5))
     value = trained.mean_average_precision(y, qid, answer)
     assert value == pytest.approx(0.5 * (1.0 + 2.0 / 3.0))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "data", "options"),
+    [
+        ("LinearSVC", "a9a", {}),
+        ("MeasureSVC", "a9a", {"measure": "f1"}),
+        ("RankSVM", "mq2008", {}),
+        ("ChainTagger", "letters", {"solver": "auto"}),
+        ("on disk", "a9a", {}),
+    ],
+)
+def test_checkouts_are_asked_for_the_same_optimum(load, estimator, data, options):
+    """The answer of this checkout has a certificate, by which another one can be judged."""
+    question = {"suite": "", "estimator": estimator, "data": data, "C": 1.0, "rows": 60}
+    source = load("datasets").Source(None, 60, generated=True)
+    fits = load("checkouts.fits")
+    found = fits.answer({**question, "options": options, "repeats": 1}, source)
+    assert found["dual"] <= found["primal"] <= found["dual"] / (1.0 - found["relative_gap"]) + 1e-9
+    assert 0.0 < found["seconds"] and found["relative_gap"] <= 0.01
+
+
+def test_a_case_of_checkouts_becomes_a_row_of_the_table(load):
+    case = {"suite": "kernels", "what": "SVC", "quotient": 0.5}
+    sides = {"before": {"seconds": 2.0}, "after": {"seconds": 1.0}}
+    means = {"suite": "kernels", "what": "mean", "mean": 0.5}
+    _, draw = load("tables").tables_of("checkouts")["fits"]
+    assert "| SVC | 2.00 | 1.00 | 0.50 |" in draw([{**case, **sides}, means])

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..datasets import MissingDataError
 from ..report import Report, at_least
-from .data import as_rows, chunks, sentences, vocabulary
+from ..sequences import as_rows, chunks, sentences, vocabulary
 
 LEAST_F1 = 0.93
 CS = (1000.0,)

@@ -18,7 +18,7 @@ import numpy as np
 from ..datasets import MissingDataError
 from ..report import Report, at_most
 from ..sampled.problems import mean_and_deviation
-from .data import Sequences, letters
+from ..sequences import Sequences, letters
 
 PUBLISHED = 0.20
 # What "well below" means for a kernel, as a part of the linear error.

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..datasets import MissingDataError
 from ..report import Check, Report, at_least
-from .data import Sequences, as_rows, chunks, features, letters, sentences, vocabulary
+from ..sequences import Sequences, as_rows, chunks, features, letters, sentences, vocabulary
 
 CS = (0.1, 1.0, 10.0)
 TOLERANCES = (0.1, 0.01)

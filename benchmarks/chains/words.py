@@ -14,7 +14,7 @@ import numpy as np
 from ..datasets import MissingDataError
 from ..measure import usable_cores
 from ..report import Report, at_most
-from .data import letters
+from ..sequences import letters
 
 WORDS = 500
 SVM_HMM_SECONDS, SVM_HMM_OBJECTIVE = 4.4, 147.9

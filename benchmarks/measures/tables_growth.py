@@ -26,7 +26,7 @@ from ..measure import CompileWatch, spread
 from ..report import Report, at_most
 from .growth import QUICK_SIZES, SIZES, STEEPEST, slope
 
-PROMISED = ("concave", "size")  # kinds of search
+PROMISED = ("ratio", "size")  # kinds of search
 USERS_ROWS = 30_000  # the most for a user's function: it is called for all tables once
 
 

@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.losses import Hinge
 from cutplane.risks import LossRisk, Scores, Targets, contingency
-from cutplane.risks.contingency import TABLE_MEASURES, table_measure, tables_of
+from cutplane.risks.contingency import (
+    TABLE_MEASURES,
+    Ranked,
+    Ratio,
+    TableMeasure,
+    table_measure,
+    tables_of,
+)
 from cutplane.risks.measures import (
     MeasureRisk,
     TableRisk,
@@ -487,9 +494,8 @@ def test_what_a_measure_says_of_its_loss_is_true(name):
             grid = tables.losses(np.arange(p + 1)[:, None], np.arange(n + 1))
             assert grid.min() >= 0.0 and grid.max() <= 1.0
             assert grid[p, 0] == 0.0
-            if tables.measure.search == "concave":
+            if tables.measure.search == "ratio":
                 assert (np.diff(grid, 2, axis=1) <= 1e-15).all()
-                assert (np.diff(grid, axis=0) <= 1e-15).all()
             elif tables.measure.search == "size":
                 size = np.add.outer(np.arange(p + 1), np.arange(n + 1))
                 for q in range(p + n + 1):
@@ -499,6 +505,30 @@ def test_what_a_measure_says_of_its_loss_is_true(name):
                     for line in lines:
                         for i, j, k in itertools.combinations(range(len(line)), 3):
                             assert line[j] <= max(line[i], line[k]) + 1e-15
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-15])
+@pytest.mark.parametrize("rates", [False, True])
+def test_the_walk_over_a_ratio_finds_the_worst_table(rates, rounding):
+    """Any weights, also where the best number of false positives falls from row to row."""
+    rng = np.random.default_rng(5)
+    for p, n in itertools.product((1, 4, 30), (1, 7, 50)):
+        for scale in (0.0, 0.01, 1.0, 30.0):
+            tn, fp = np.sort(np.round(10.0 ** rng.uniform(-2, 2, 2), 2))
+            tp, fn = np.round(10.0 ** rng.uniform(-2, 2, 2), 2)
+            measure = TableMeasure("some", Ratio(tp, fp, fn, tn, rates), "ratio")
+            tables = tables_of(measure, p, n)
+            positives, negatives = (
+                np.sort(np.round(scale * rng.normal(size=k), 1))[::-1] for k in (p, n)
+            )
+            g = -np.append(np.cumsum(positives[::-1])[::-1], 0.0) / (p + n)
+            h = np.insert(np.cumsum(negatives), 0, 0.0) / (p + n)
+            every = tables.losses(np.arange(p + 1)[:, None], np.arange(n + 1)) + g[:, None] + h
+            ranked = np.concatenate([positives, negatives])
+            found = tables.worst(g, h, Ranked(ranked, np.zeros(p + n)), rounding)
+            assert found.value == pytest.approx(every.max(), abs=1e-13)
+            assert every[found[1:]] == pytest.approx(every.max(), abs=1e-13)
+            assert rounding == 0.0 or found.value >= every.max()
 
 
 @pytest.mark.parametrize("name", ["f1", "jaccard", "balanced_error", "absolute_error", "nkld"])

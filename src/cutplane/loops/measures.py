@@ -10,6 +10,8 @@ that only the result has a rounding error, and not every addition.
 
 from __future__ import annotations
 
+import numpy as np
+
 from .._jit import jit
 
 
@@ -64,6 +66,77 @@ def running_sums(positives, positives_low, negatives, negatives_low, missed, ala
         high, low = add_term(high, low, negatives[j])
         low += negatives_low[j]
         alarms[j + 1] = high + low
+
+
+@jit(inline=True)
+def _gain(weights, wrong, all_of, b, step):
+    """A number with the sign of V(b + 1) − V(b), and the size of what it sums.
+
+    The loss at b is (wrong + c·b)/(all_of + (c − t)·b). Both numbers are the gain times the two
+    denominators, so nothing is divided.
+    """
+    alarm = weights[1]
+    slope = alarm - weights[3]
+    here = all_of + slope * b
+    there = here + slope
+    both = here * there
+    sizes = (wrong + alarm * b) * there + (wrong + alarm * (b + 1)) * here
+    return alarm * all_of - wrong * slope + step * both, sizes + abs(step) * both
+
+
+@jit(inline=True)
+def _first_below(weights, wrong, all_of, steps, b, share):
+    """The first b from which on V gains no more than this share of what it sums; from ``b`` on."""
+    start = b
+    while b < steps.shape[0]:
+        gain, size = _gain(weights, wrong, all_of, b, steps[b])
+        if gain <= share * size:
+            break
+        b += 1
+    while 0 < b <= start:
+        gain, size = _gain(weights, wrong, all_of, b - 1, steps[b - 1])
+        if gain > share * size:
+            break
+        b -= 1
+    return b
+
+
+@jit
+def worst_of_ratio(weights, g, h, steps, rounding):
+    """The largest V(a, b) = Δ(a, b) + g[a] + h[b], its a and b, and the number of tables visited.
+
+    ``weights`` are those of true and false positives, of false and true negatives; see
+    ``risks.contingency``, also for ``rounding``. ``steps`` (n,) are the falling steps of h. If
+    ``rounding`` is not 0, a gain that is not 0 by rounding alone tells on which side of it the best
+    b is; between the two places, every step gains no more than the first.
+    """
+    p = g.shape[0] - 1
+    n = h.shape[0] - 1
+    best = -np.inf
+    best_a = 0
+    best_b = 0
+    first = 0
+    last = 0
+    visited = 0
+    for a in range(p + 1):
+        wrong = weights[2] * (p - a)
+        all_of = weights[0] * a + wrong + weights[3] * n
+        before = first + last
+        first = _first_below(weights, wrong, all_of, steps, first, rounding)
+        loss = (wrong + weights[1] * first) / (all_of + (weights[1] - weights[3]) * first)
+        value = loss * (1.0 + rounding) + g[a] + h[first]
+        if rounding > 0.0 and first < n:
+            last = _first_below(weights, wrong, all_of, steps, max(first, last), -rounding)
+            gain, size = _gain(weights, wrong, all_of, first, steps[first])
+            here = all_of + (weights[1] - weights[3]) * first
+            most = (gain + rounding * size) / (here * (here + weights[1] - weights[3]))
+            value += (last - first) * max(0.0, most)
+        visited += 2 + abs(first + last - before)
+        if value >= best:  # of equal tables that with the most true positives
+            best = value
+            best_a = a
+            best_b = first
+    return best, best_a, best_b, visited
 
 
 @jit

@@ -9,15 +9,18 @@ where −m·g[a] is the sum of the p − a lowest scores of positives, and m·h[
 scores of negatives. There are (p + 1)(n + 1) tables, too many to look at. A measure declares a
 property that makes the search faster:
 
-**concave.** h is concave, because its steps are the falling scores of the negatives. If Δ
-is concave in b for every a, then V is concave in b, and halving finds the first b without a gain.
-If Δ also never grows with a, then F(a) = max_b Δ(a, b) + h[b] falls with a. So F(a₀) + g[a] is at
-least the best value of every row a ≥ a₀, and a few rows far apart rule out most of the others. This
-takes O(p log n) tables at most. Fβ, Jaccard and the balanced error are of this kind:
+**ratio.** Δ is a ratio of sums of the counts: what is wrong over what is wrong or right,
 
-    Fβ       Δ = 1 − (1 + β²)a/(β²p + a + b)    −1/(constant + b) is concave
-    Jaccard  Δ = 1 − a/(p + b)                  the same
-    balanced Δ = ½((p − a)/p + b/n)             linear
+    Δ = (c·fp + d·fn)/(r·tp + c·fp + d·fn + t·tn)    with weights r, c, d, t ≥ 0 and t ≤ c,
+
+which is concave in b. The steps of h are the falling scores of the negatives, so h is concave, too,
+and V gains from one more false positive only up to the best b of a row. One walk over the positives
+follows this b from row to row: it moves little, and only as far as V gains. So the walk visits
+O(m) tables. Fβ, Jaccard and the balanced error are of this kind:
+
+    Fβ        r = 1 + β², c = 1, d = β², t = 0
+    Jaccard   r = c = d = 1, t = 0
+    balanced  r = c = d = t = 1, of counts that are divided by the size of their class
 
 **size.** If Δ depends on the number of predicted positives a + b alone, the worst table of a size
 consists of the highest scores of both classes together, which are m + 1 tables after a merge. The
@@ -42,11 +45,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..loops.bounded import FEW, ROUNDING
+from ..loops.measures import worst_of_ratio
 from .base import digest_of
 
 Counts = np.ndarray
@@ -72,9 +75,9 @@ class TableMeasure:
     name : str
     loss : callable
         ``loss(tp, fp, fn, tn)`` of float64 arrays of one shape; values in [0, 1].
-    search : {'concave', 'size', 'corners', 'tables'}
-        What is known of the loss, see the module: 'concave' in fp for every tp, and never larger
-        for a larger tp; a function of tp + fp alone; quasi-convex in each of tp and fp; or nothing.
+    search : {'ratio', 'size', 'corners', 'tables'}
+        What is known of the loss, see the module: it is a ``Ratio``; a function of tp + fp alone;
+        quasi-convex in each of tp and fp; or nothing.
     """
 
     name: str
@@ -86,20 +89,38 @@ class TableMeasure:
 # Each is exactly 0 for the perfect table in floating point, too.
 
 
-def fbeta(tp: Counts, fp: Counts, fn: Counts, tn: Counts, *, beta: float) -> Counts:
+@dataclass(frozen=True)
+class Ratio:
+    """What is wrong over what is wrong or right; ``fp`` is at least ``tn``.
+
+    Attributes
+    ----------
+    tp, fp, fn, tn : float
+        The weight of each count.
+    rates : bool
+        Whether the counts of each class are divided by its size before.
+    """
+
+    tp: float = 1.0
+    fp: float = 1.0
+    fn: float = 1.0
+    tn: float = 0.0
+    rates: bool = False
+
+    def weights(self, positives: Any, negatives: Any) -> tuple[Any, Any, Any, Any]:
+        """Of tp, fp, fn and tn."""
+        p, n = (negatives, positives) if self.rates else (1.0, 1.0)
+        return p * self.tp, n * self.fp, p * self.fn, n * self.tn
+
+    def __call__(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+        right, alarm, miss, rest = self.weights(tp + fn, fp + tn)
+        wrong = alarm * fp + miss * fn
+        return wrong / (right * tp + wrong + rest * tn)
+
+
+def fbeta(beta: float) -> Ratio:
     """1 − Fβ: recall counts β times as much as precision."""
-    wrong = beta**2 * fn + fp
-    return wrong / ((1.0 + beta**2) * tp + wrong)
-
-
-def jaccard(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-    """1 − Jaccard index (intersection over union) of the true and the predicted positives."""
-    return (fp + fn) / (tp + fp + fn)
-
-
-def balanced_error(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-    """The mean of both classes' error rates: 1 − balanced accuracy."""
-    return 0.5 * (fn / (tp + fn) + fp / (fp + tn))
+    return Ratio(tp=1.0 + beta**2, fn=beta**2)
 
 
 def g_mean(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -138,8 +159,12 @@ def nkld(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
     return np.tanh(0.5 * np.maximum(divergence, 0.0))
 
 
-def q_beta(tp: Counts, fp: Counts, fn: Counts, tn: Counts, *, beta: float) -> Counts:
+def q_beta(beta: float) -> Loss:
     """1 − Qβ: the Fβ-mean of recall and 1 − |fp − fn|/max(p, n) (Barranquero et al. 2015)."""
+    return partial(_q_beta, beta)
+
+
+def _q_beta(beta: float, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
     recall = tp / (tp + fn)
     quantification = 1.0 - np.abs(fp - fn) / np.maximum(tp + fn, fp + tn)
     size = beta**2 * recall + quantification
@@ -147,12 +172,14 @@ def q_beta(tp: Counts, fp: Counts, fn: Counts, tn: Counts, *, beta: float) -> Co
     return 1.0 - product / np.where(size > 0.0, size, 1.0)
 
 
-# Names of measures of a table; those of WITH_BETA have a parameter.
+# Names of measures of a table. Those of WITH_BETA make a loss of their parameter.
 TABLE_MEASURES = {
-    "f1": TableMeasure("f1", partial(fbeta, beta=1.0), "concave"),
-    "fbeta": TableMeasure("fbeta", fbeta, "concave"),
-    "jaccard": TableMeasure("jaccard", jaccard, "concave"),
-    "balanced_error": TableMeasure("balanced_error", balanced_error, "concave"),
+    "f1": TableMeasure("f1", fbeta(1.0), "ratio"),
+    "fbeta": TableMeasure("fbeta", fbeta, "ratio"),
+    # Intersection over union of the true and the predicted positives.
+    "jaccard": TableMeasure("jaccard", Ratio(), "ratio"),
+    # The mean of both classes' error rates: 1 − balanced accuracy.
+    "balanced_error": TableMeasure("balanced_error", Ratio(tn=1.0, rates=True), "ratio"),
     "g_mean": TableMeasure("g_mean", g_mean, "corners"),
     "matthews": TableMeasure("matthews", matthews, "corners"),
     "absolute_error": TableMeasure("absolute_error", absolute_error, "size"),
@@ -180,8 +207,7 @@ def table_measure(measure: str | Loss, beta: float = 1.0) -> TableMeasure:
         return TableMeasure(name, partial(checked, name, measure))
     found = TABLE_MEASURES[measure]
     if measure in WITH_BETA:
-        loss = partial(found.loss, beta=beta)
-        return TableMeasure(f"{measure} {beta!r}", loss, found.search)
+        return TableMeasure(f"{measure} {beta!r}", found.loss(beta), found.search)
     return found
 
 
@@ -251,8 +277,7 @@ class Tables(ABC):
 
     def losses(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Δ of the tables (a, b), of whatever shape these have together."""
-        shape = np.broadcast_shapes(np.shape(a), np.shape(b))
-        tp, fp = (np.array(np.broadcast_to(count, shape), np.float64) for count in (a, b))
+        tp, fp = np.asarray(np.zeros(b.shape) + a), np.asarray(np.zeros(a.shape) + b)
         self.looked_at += tp.size
         return self.measure.loss(tp, fp, self.p - tp, self.n - fp)
 
@@ -271,64 +296,18 @@ class Tables(ABC):
         return digest_of(self.measure.name)
 
 
-class ConcaveTables(Tables):
-    """Of losses that are concave in fp for every tp, and never larger for a larger tp."""
+class RatioTables(Tables):
+    """Of a ``Ratio``."""
+
+    def __init__(self, measure: TableMeasure, positives: int, negatives: int) -> None:
+        super().__init__(measure, positives, negatives)
+        self._weights = cast(Ratio, measure.loss).weights(float(positives), float(negatives))
 
     def worst(self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float) -> Worst:
         steps = scores.high[self.p :] / (self.p + self.n)
-        stride = math.isqrt(self.p + 1)
-        rows = np.unique(np.append(np.arange(0, self.p + 1, stride), self.p))
-        best_b, bound = self._best_of_rows(rows, h, steps, rounding)
-        best = float(np.max(bound + g[rows]))
-        every = np.arange(self.p + 1)
-        # The nearest row above that was looked at bounds what a row can reach.
-        reach = bound[np.searchsorted(rows, every, side="right") - 1]
-        open_rows = reach + g + FEW * ROUNDING * (np.abs(reach) + np.abs(g)) >= best
-        open_rows[rows] = False
-        others = np.flatnonzero(open_rows)
-        if len(others):
-            more_b, more = self._best_of_rows(others, h, steps, rounding)
-            rows = np.concatenate([rows, others])
-            best_b, bound = np.concatenate([best_b, more_b]), np.concatenate([bound, more])
-        order = np.argsort(-rows)  # of equal tables that with the most true positives
-        values = (bound + g[rows])[order]
-        best = int(np.argmax(values))
-        return Worst(float(values[best]), int(rows[order[best]]), int(best_b[order[best]]))
-
-    def _best_of_rows(
-        self, a: np.ndarray, h: np.ndarray, steps: np.ndarray, rounding: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The best b of some rows a, and Δ + h there, or what is at least that.
-
-        Concave losses have no rounding but relative to their size. A gain that is not 0 by
-        rounding alone tells on which side of it the best b is.
-        """
-        first = self._first_below(a, steps, rounding)
-        losses = self.losses(a, first)
-        if rounding == 0.0:
-            return first, losses + h[first]
-        steps_left = self._first_below(a, steps, -rounding) - first
-        gain, size = self._gain(a, first, steps)
-        most = np.maximum(0.0, gain + rounding * size)
-        return first, losses * (1.0 + rounding) + h[first] + steps_left * most
-
-    def _first_below(self, a: np.ndarray, steps: np.ndarray, share: float) -> np.ndarray:
-        """The first b of each row from which on V gains no more than this share of what it sums."""
-        low, high = np.zeros(len(a), np.int64), np.full(len(a), self.n, np.int64)
-        while (low < high).any():
-            middle = (low + high) // 2
-            gain, size = self._gain(a, middle, steps)
-            more = (gain > share * size) & (low < high)
-            low, high = np.where(more, middle + 1, low), np.where(more, high, middle)
-        return low
-
-    def _gain(
-        self, a: np.ndarray, b: np.ndarray, steps: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """V(a, b + 1) − V(a, b), and the sizes of what it sums; at the end those of the last."""
-        b = np.minimum(b, self.n - 1)
-        here, there = self.losses(a, b), self.losses(a, b + 1)
-        return there - here + steps[b], there + here + np.abs(steps[b])
+        value, a, b, visited = worst_of_ratio(self._weights, g, h, steps, rounding)
+        self.looked_at += visited
+        return Worst(value, a, b)
 
 
 class SizeTables(Tables):
@@ -450,7 +429,7 @@ class AnyTables(TiledTables):
 
 
 TABLES: dict[str, type[Tables]] = {
-    "concave": ConcaveTables,
+    "ratio": RatioTables,
     "size": SizeTables,
     "corners": TiledTables,
     "tables": AnyTables,

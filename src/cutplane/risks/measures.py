@@ -186,10 +186,11 @@ class TableRisk(MeasureRisk):
 
     def worst(self, scores: Ranked, rounding: float) -> Worst:
         missed, alarms = self.running_sums(scores)
-        g, h = -missed / self.total, alarms / self.total
-        g, h = g + rounding * np.abs(g), h + rounding * np.abs(h)
-        if not (np.isfinite(g).all() and np.isfinite(h).all()):
+        if not (np.isfinite(missed[0]) and np.isfinite(alarms[-1])):
             return Worst(np.inf, self.positives, 0)  # sums of such scores are no numbers
+        g, h = missed / -self.total, alarms / self.total
+        if rounding > 0.0:
+            g, h = g + rounding * np.abs(g), h + rounding * np.abs(h)
         return self.tables.worst(g, h, scores, rounding)
 
     def _name(self) -> tuple[object, ...]:

@@ -194,9 +194,7 @@ class BundleSolver(IterativeSolver):
                 solution = self.solution = self._solve_reduced()
             self._raise(solution.dual)
             with self.watch.phase("scores"):
-                if self.position is not None:  # else it may become the best point
-                    gap = max(0.0, self.best.primal - self.dual)
-                    self.trial.tolerance = TRIAL_PART * gap / self.C
+                self.trial.tolerance = TRIAL_PART * max(0.0, self.best.primal - self.dual) / self.C
                 oracle.evaluate(solution.w, self.trial)
             with self.watch.phase("line_search"):
                 if self.position is None:

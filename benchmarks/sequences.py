@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..datasets import MissingDataError, Source
+from .datasets import MissingDataError, Source
 
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 SEED = 20000914
