@@ -95,7 +95,7 @@ def kernel_of(model: Any, X: Any) -> Kernel:
 
 
 def executor_for(model: Any, rows: int, width: int) -> Executor:
-    """The executor for kernel values of ``rows`` rows. One thread calls a user's function."""
+    """The executor for ``rows``·``width`` kernel values. A user's function gets one thread only."""
     if callable(model.kernel):
         return SerialExecutor()
     return make_executor(model.n_jobs, rows * max(1, width) * 64)
@@ -118,7 +118,10 @@ def basis_attributes(
 def over_blocks(
     model: Any, X: Any, executor: Executor, use: Callable[[np.ndarray, np.ndarray], None]
 ) -> None:
-    """Call a function with rows in blocks and their kernel values with a model's basis rows."""
+    """Call ``use`` for every block of rows, with their numbers and kernel values.
+
+    The kernel values are those with the model's basis rows, shape (rows of the block, basis rows).
+    """
     rows, vectors = X.shape[0], len(model.support_)
     if vectors == 0 or rows == 0:
         return
@@ -146,7 +149,7 @@ def _values_of(model: Any, X: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def as_rows(X: Any, coef: np.ndarray) -> Any:
-    """An array; as in scikit-learn it becomes a sparse matrix if the rows X are sparse."""
+    """Coefficients as an array, or, as in scikit-learn, as a sparse matrix if X is sparse."""
     return type(X)(coef) if scipy.sparse.issparse(X) else coef
 
 

@@ -55,13 +55,13 @@ ONE_MATRIX = 2500
 # solver takes 1.15 (rbf) and 1.4 times (poly) as long.
 SMALL = 1500
 SMALL_SECONDS = 1.0
-# Rows of values that are computed one at a time: this part of all. Then all are computed at once,
-# which costs as much as this many.
+# A small problem computes rows of kernel values one at a time until it has this part of all rows.
+# Then it computes all rows at once, which costs as much as these single rows did.
 LINES_PART = 5
 
 
 class KernelRows:
-    """The rows of a fit and their kernel values, for one or more problems on some of the rows.
+    """The rows of a fit and their kernel values. Each problem of the fit is on some of the rows.
 
     Attributes
     ----------
@@ -76,12 +76,12 @@ class KernelRows:
         Rows, or the kernel values of a precomputed kernel.
     executor : Executor
     settings : DualSettings
-        Of every problem, but for the time limit.
+        The settings of every problem, except the time limit.
     single : bool
-        Whether the tolerance lets kernel values be computed in single precision.
+        Whether single precision of the kernel values is precise enough for the tolerance.
     free_bias : bool
-        Whether all problems have a bias and coefficients that sum to 0, so that a linear kernel
-        may be moved.
+        Whether all problems have a bias and coefficients that sum to 0. Then rows of a linear
+        kernel may be centred.
     """
 
     def __init__(
@@ -118,10 +118,12 @@ class KernelRows:
         return as_blocks(self._X, compact=False).digest()
 
     def split(self, groups: list[np.ndarray]) -> None:
-        """Several problems will be solved, each on some of these groups of rows.
+        """Announce several problems, each on some of these groups of rows.
 
-        All kernel values are computed once if they are few, those of a group side by side. Small
-        pairs of groups together take twice as many, unless they compute few rows.
+        If the rows are few, this method computes all kernel values once, with the values of a group
+        side by side. It does so too for more rows if every pair of groups is small. Problems that
+        compute their own values take about twice as many in total, unless the compiled loop for
+        small problems computes only the rows it needs.
         """
         self._groups = self._places = groups
         rows = self._X.shape[0]
@@ -142,7 +144,7 @@ class KernelRows:
         self._places = np.split(np.arange(rows), np.cumsum([len(group) for group in groups])[:-1])
 
     def _matrix(self, which: tuple[int, ...] | None) -> KernelMatrix:
-        """Of all rows, or of those of some groups."""
+        """The kernel matrix of all rows, or of the rows of some groups."""
         if self._stored is not None:
             if which is None:
                 return self._stored
@@ -172,7 +174,7 @@ class KernelRows:
         matrix, definite = self._matrix(which), self.kernel.definite
         exact = None
         if self._exact is not None and (self._stored is None or self.kernel.name == "linear"):
-            exact = self._product(self._exact, which)  # of a linear kernel the rows say more
+            exact = self._product(self._exact, which)  # a linear kernel's rows give a tighter bound
         return DualSolver(matrix, problem, settings, self._executor, observe, definite, exact)
 
     def solve_small(
@@ -182,12 +184,12 @@ class KernelRows:
         settings: DualSettings,
         beta: np.ndarray,
     ) -> SolveResult | None:
-        """Solve and verify a problem of few variables at once, from ``beta``.
+        """Solve and verify a problem of few variables in one compiled call, from ``beta``.
 
-        None if it is not small, if the settings ask for more than a solution, or if it is not
-        solved by that; ``beta`` has come nearer to the solution then. Python takes a fifth of a
-        millisecond for the steps of a ``DualSolver``, which is more than a pair of small classes
-        takes.
+        Returns None if the problem is not small, if the settings limit the iterations or the
+        working set, or if the call has not reached the tolerance. In the last case ``beta`` is
+        nearer to the solution than before. The Python code of a ``DualSolver`` takes a fifth of a
+        millisecond, which is more than the compiled call takes for a pair of small classes.
         """
         count, began = len(problem), time.perf_counter()
         small = count <= SMALL and 8 * count * count <= settings.cache_bytes
@@ -199,7 +201,7 @@ class KernelRows:
         if stored is None:
             assert self._exact is not None
             matrix: KernelMatrix = self._product(self._exact, which)
-            if which is not None:  # one problem would not pay for two more seconds of compiling
+            if which is not None:  # a single problem is not worth two more seconds of compiling
                 points = matrix.compiled()
                 height = 0 if points is None else 2 + count // LINES_PART
         else:
@@ -231,7 +233,7 @@ class KernelRows:
         )
 
     def unlike_scales(self) -> str:
-        """A sentence that names features on other scales than most; "" if there are none."""
+        """Part of a warning: the features on other scales than most; "" if there are none."""
         if self._exact is None:
             return ""
         X = self._X
@@ -260,7 +262,7 @@ class KernelRows:
 
 @dataclass(frozen=True)
 class Solved:
-    """Stands for the solver of a problem that is solved already. Reports a single iteration."""
+    """Takes the place of a solver if the problem is solved already. Reports a single iteration."""
 
     result: SolveResult
     observe: Callable[[Iteration], bool | None]
@@ -287,7 +289,7 @@ class KernelProblem(Problem):
     dual : DualProblem
     rows : KernelRows
     which : tuple of int or None
-        Groups of rows that the problem is on, in this order; None for all rows.
+        The groups of rows of this problem, in this order; None for all rows.
     """
 
     label: str
@@ -345,8 +347,8 @@ class KernelProblem(Problem):
     def done(self, result: SolveResult, settings: Settings, C: float) -> bool:
         """Whether a result of an earlier run is good enough.
 
-        Not if the kernel is a function, which may be another one now; and not with
-        ``stopping='kkt'``: a result does not tell the violation.
+        A result is not good enough if the kernel is a function, because it may be another function
+        now, nor with ``stopping='kkt'``, because a result does not contain the violation.
         """
         certificate = result.certificate
         if self.rows.kernel.function is not None or result.w.shape != self._shape:
@@ -406,7 +408,7 @@ class KernelMachine(KernelModel):
     """
 
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
-    _sparse_coef: ClassVar[bool] = True  # if the rows are
+    _sparse_coef: ClassVar[bool] = True  # if the rows are sparse
     # Whether the bias is free, and so the coefficients sum to 0.
     _free_bias: ClassVar[bool] = True
 

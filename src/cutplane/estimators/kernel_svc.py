@@ -205,7 +205,7 @@ class SVC(ClassifierMixin, KernelMachine):
         weights, self.class_weight_ = weigh_classes(self, encoded, sample_weight)
         bounds = settings.C * weights
         tasks, groups = self._tasks(), self._groups(encoded)
-        self.__dict__.pop("calibration_", None)  # of another fit
+        self.__dict__.pop("calibration_", None)  # of an earlier fit
         with executor_for(self, *X.shape) as executor:
             rows = self._kernel_rows(X, executor, settings, float(bounds.max()))
             if len(tasks) > 1 or self.calibrate is not None:
@@ -235,7 +235,7 @@ class SVC(ClassifierMixin, KernelMachine):
     ) -> Calibration:
         """The calibration of scores of rows that a fold's fit has not seen.
 
-        The folds share the kernel's rows: those that a fold holds out have weight 0 in it.
+        All folds share the kernel values: the rows that a fold holds out have weight 0 in its fit.
         """
         tasks, groups = self._tasks(), self._groups(encoded)
         quiet = dataclasses.replace(
@@ -281,7 +281,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return self.multi_class == "ovr" and len(self.classes_) > 2
 
     def _tasks(self) -> list[tuple[int, int]]:
-        """Of each problem: the positive class and the negative one (−1: all others)."""
+        """For each problem the positive class and the negative class (−1: all other classes)."""
         count = len(self.classes_)
         if count == 2:
             return [(1, -1)]
@@ -290,7 +290,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return list(itertools.combinations(range(count), 2))
 
     def _groups(self, encoded: np.ndarray) -> list[np.ndarray]:
-        """The rows of each class; all rows if the problems are on all."""
+        """The rows of each class; one group of all rows if every problem is on all rows."""
         if len(self.classes_) == 2 or self._one_against_rest():
             return [np.arange(len(encoded))]
         order = np.argsort(encoded, kind="stable")
@@ -337,7 +337,8 @@ class SVC(ClassifierMixin, KernelMachine):
     ) -> dict[str, Any]:
         """Fitted attributes, coefficients in scikit-learn's layout.
 
-        Problems beyond the points are not solved yet: their scores are 0.
+        There may be fewer points than problems: the other problems are not solved yet, and their
+        scores are 0.
 
         In one-vs-one row r of ``dual_coef_`` holds, for a support vector of class k, its
         coefficient against class r if r < k, else against class r + 1.
@@ -391,7 +392,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return coef
 
     def _sums(self) -> Callable[[np.ndarray], np.ndarray]:
-        """By the class of a support vector: it has a part in the pairs of its class only."""
+        """As in the base class, but a support vector counts only in the pairs with its class."""
         classes = len(self.classes_)
         if classes == 2 or self._one_against_rest():
             return super()._sums()
@@ -426,7 +427,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return self._class_scores(scores)
 
     def _class_scores(self, scores: np.ndarray) -> np.ndarray:
-        """Scores of the problems as scores of the classes, of two classes those of the second."""
+        """Scores of the classes from those of the problems; for two classes, of the second one."""
         if len(self.classes_) == 2:
             return scores[:, 0]
         if self._one_against_rest():
@@ -511,5 +512,5 @@ def _votes(scores: np.ndarray, classes: int) -> np.ndarray:
     winner = np.zeros((len(first), classes))
     pairs = np.arange(len(first))
     winner[pairs, first], winner[pairs, second] = 1.0, -1.0
-    with single_threaded_blas():  # threads would take longer to start than this takes
+    with single_threaded_blas():  # the start of threads would take longer than this product
         return (scores > 0) @ winner + np.bincount(second, minlength=classes)

@@ -23,7 +23,7 @@ from .linear_svc import LinearSVC
 if TYPE_CHECKING:
     from ._problems import Matrix
 
-# What an integer Cs stands for: as many values from here to there, evenly in the logarithm.
+# An integer Cs stands for as many values from SMALLEST_C to LARGEST_C, with equal ratios.
 SMALLEST_C, LARGEST_C = 1e-3, 1e2
 
 

@@ -23,17 +23,18 @@ from ._rows import check_sum, open_rows
 
 REGRESSION = tuple(name for name, loss in LOSSES.items() if loss.regression)
 CROSSING = ("allow", "sort")
-# Rounding leaves so much of the losses that predictions off by the targets' own size would have.
+# Rounding errors of the losses, relative to the losses of predictions that are wrong by the size of
+# the targets.
 ROUNDING = 1e-15
 
 
 @dataclass
 class RegressionProblem(RowProblem):
-    """A loss of regression. Its optimum may be 0, of which no gap is a small part."""
+    """A regression problem. Its optimum may be 0, so it also stops at a gap of rounding errors."""
 
     def solver(self, run: Run) -> Ready:
         y = self.targets.labels
-        far = Scores(y + np.abs(y) + 2.0 * self.risk.loss[0], 0.0)  # beyond ε, too
+        far = Scores(y + np.abs(y) + 2.0 * self.risk.loss[0], 0.0)  # also farther off than ε
         least = ROUNDING * run.C * self.risk.value(far, self.targets)
         stop = replace(run.stop, absolute=max(run.stop.absolute, least))
         return super().solver(replace(run, stop=stop))

@@ -49,12 +49,12 @@ from ._sampled import (
 logger = logging.getLogger("cutplane")
 
 METHODS = ("linear", "constant", "exact")
-# Models of fewer rows are fast enough in double precision.
+# Models with fewer basis rows are fast enough in double precision.
 SINGLE_BASIS = 2000
-# Rows that samples are drawn from unless the user says otherwise. On 100,000 rows of Covertype with
-# a narrow kernel half as many had 16.5 % errors and these 14.6; the time of a prediction doubles.
+# Default number of rows that samples are drawn from. On 100,000 rows of Covertype with a narrow
+# kernel, half as many gave 16.5 % errors, and these 14.6 % with twice the time of a prediction.
 POOL = 20_000
-# Up to so many rows SVC took less time for fewer errors wherever both were measured.
+# With at most so many rows, SVC was faster and had fewer errors in every measurement of both.
 FEW_ROWS = 50_000
 
 
@@ -231,7 +231,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
                 if self.max_basis is None or self.max_basis == "pool":
                     return results
                 precise = matrix
-                if isinstance(matrix, ProductMatrix):  # the kernel in double precision
+                if isinstance(matrix, ProductMatrix):  # the projection needs double precision
                     precise = kernel_matrix(kernel, X, executor, single=False)
                 most = int(self.max_basis)
                 results, self.basis_error_ = reduce_basis(precise, risks, results, settings.C, most)
@@ -263,7 +263,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         return settings
 
     def _matrix(self, kernel: Kernel, X: Any, executor: Executor, bound: float) -> KernelMatrix:
-        # An exact bound must hold for the kernel itself.
+        # Single precision is for sampled cuts only: an exact bound must hold for the kernel itself.
         single = self.method != "exact" and self.sample_size < X.shape[0]
         single &= self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
         single &= not (self._starts() and X.shape[0] <= self.start_rows)
@@ -272,7 +272,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     def _sampling(self, problem: CutBasisProblem, matrix: KernelMatrix) -> Sampling:
         radius = float(np.sqrt(max(0.0, np.max(matrix.diagonal))))
         if self.max_basis == "pool" and not problem.oracle.exact:
-            radius = math.inf  # the theorems are about samples of all rows
+            radius = math.inf  # the theorems hold only for samples of all rows
         return Sampling(
             exact=problem.oracle.exact,
             constant=self.method == "constant",
@@ -283,12 +283,12 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         )
 
     def _starts(self) -> bool:
-        """Whether the solution on a sample is where the fit starts: the paper's step has none."""
+        """Whether the fit starts from the solution on some rows. The paper's method does not."""
         plain = self.method != "linear" or self.solver != "ocas"
         return self.start_rows > 0 and not plain and not self._joint()
 
     def _name_better(self, rows: int) -> None:
-        """Say so if another estimator is known to do better."""
+        """Log which other estimator is better for such data, if one is."""
         if self.kernel == "linear":
             better = "LinearSVC(fit_intercept=False) solves the same problem, faster and exactly"
         elif self.method != "constant" and rows <= FEW_ROWS:
@@ -323,7 +323,8 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         labels = labels[1:] if len(self.classes_) == 2 else labels
         problems = []
         generators = [np.random.default_rng(seed) for seed in own]
-        # Rows that count, in an order that all problems share, so that they share basis rows.
+        # The rows of positive weight, in an order that all problems share, so that they share
+        # basis rows.
         counting = np.flatnonzero(risks[0][1].weights)
         bounded = self.method == "linear" and self.max_basis == "pool" and len(counting) > POOL
         if bounded or self._starts():
@@ -335,7 +336,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
             pool[counting[:POOL]] = True
         for (risk, targets), label, rng in zip(risks, labels, generators, strict=True):
             oracle: Any
-            # A sample of all rows is all rows: then there is something to prove.
+            # A sample of all rows would be exact, and exact cuts prove a bound.
             sampled = self.method == "constant" and size < np.count_nonzero(targets.weights)
             if sampled:
                 population = RowPopulation(matrix, targets, risk)
@@ -362,7 +363,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     def _assemble(
         self, kernel: Kernel, X: Any, count: int, points: list[tuple[np.ndarray, float]]
     ) -> dict[str, Any]:
-        """Fitted attributes, from the coefficients of all rows by problem; those to come are 0."""
+        """Fitted attributes from the problems' coefficients; 0 for problems not solved yet."""
         coefs = [coef for coef, _ in points]
         coefs += [np.zeros_like(coefs[0])] * (count - len(coefs))
         every = np.vstack([coef.T.reshape(-1, len(coef)) for coef in coefs])
@@ -401,7 +402,10 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     # -- prediction -------------------------------------------------------------------
 
     def _scores(self, X: Any) -> np.ndarray:
-        """As for every kernel machine; large models as in training, perhaps in single precision."""
+        """Scores as of every kernel machine; for large models in single precision, as in training.
+
+        Single precision is used only where it is precise enough for ``tol``.
+        """
         X = rows_to_score(self, X)
         largest = float(np.abs(self.dual_coef_).max(initial=0.0))
         single = self.tol >= SINGLE_TOL and largest <= SINGLE_BOUND
