@@ -190,7 +190,7 @@ def solve_path(
     n_jobs : int or None
     """
     form, problems = svc._problems(matrix, encoded, weights)
-    # Kept, because every C needs all of them again.
+    # The list keeps all problems, because every C needs them again.
     every = list(problems)
     with make_executor(n_jobs, every[0].work) as executor:
         solved = solve(every, settings, executor, Cs=Cs.tolist(), complete=complete).results
