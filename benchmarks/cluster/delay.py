@@ -25,7 +25,7 @@ from .net import not_possible
 
 DELAYS = (0.0, 0.001, 0.005, 0.02)  # seconds, one way
 ROWS = 20_000
-OFF = 1.5  # measured and predicted differ at most by this factor
+OFF = 1.5  # largest factor between measured and predicted time
 LIMIT = 300.0
 
 

@@ -24,25 +24,25 @@ from .processes import ProcessCluster
 
 SIZES = {"empty": 0, "0.7 MB": 90_000, "8 MB": 1_000_000}  # numbers
 VECTOR = 8 * SIZES["8 MB"]  # bytes
-NEAR = (1 << 16, 1 << 17, 1 << 18)  # half of the limit, the limit, and its double
+NEAR = (1 << 16, 1 << 17, 1 << 18)  # half the limit, the limit, and twice the limit
 TIMES = 200
 WORKERS = (1, 2, 4)
 
 
 def hold_nothing(means: Means) -> None:
-    """Stands in for the rows of a worker."""
+    """Takes the place of the rows of a worker."""
 
 
 def exchange(state: None, array: np.ndarray) -> list[np.ndarray]:
-    """Takes a vector, gives it back; those of all workers are added up."""
+    """Return the vector that came. The vectors of all workers are added up."""
     return [array]
 
 
 class Echo:
-    """A Dask actor that gives back what it gets."""
+    """A Dask actor that returns what it gets."""
 
     def answer(self, array: np.ndarray) -> np.ndarray:
-        """The same."""
+        """Return the array."""
         return array
 
 
@@ -77,7 +77,7 @@ def _measure(report: Report, client: Any, protocol: str, count: int, times: int)
 
 
 def _fastest(function: Callable[[], Any], size: int, times: int) -> float:
-    """Seconds of the fastest of several calls, because others may be at work."""
+    """Seconds of the fastest of several calls, because other work may slow them."""
     function()
     seconds = []
     for _ in range(max(10, times // 10) if 8 * size >= VECTOR else times):

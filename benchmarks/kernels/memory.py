@@ -18,7 +18,7 @@ CASES: tuple[tuple[str, int, float, float], ...] = (
     ("a9a", 32_561, 1.0, 0.005),
 )
 SHARE = 1.1
-DOUBLES_PER_ROW = 64  # beyond cache and copies of the rows
+DOUBLES_PER_ROW = 64  # a fit may take so many, besides the cache and copies of the rows
 
 
 def run(report: Report) -> None:

@@ -15,7 +15,7 @@ from .solvers import KernelProblem, missing, race_peer, sample, timed_ours
 
 TOL = 1e-3
 WANTED = {"scikit-learn": 3.0, "scikit-learn-intelex": 1.0}
-CLOSE = 1e-4  # relative: how far dual objectives at this tolerance may be apart
+CLOSE = 1e-4  # largest relative difference of dual objectives at this tolerance
 # Data, rows (None: all), C, γ.
 CASES: tuple[tuple[str, int | None, float, float], ...] = (
     ("a9a", None, 1.0, 0.005),

@@ -24,7 +24,7 @@ from ..solvers import Effort, Run, Solver
 from .solvers import PEERS, MeasureCutplane, MeasureProblem, line_evaluations
 
 TIGHT = 1e-5
-# Risk, data, C, the best peer measured beforehand with its CPU seconds, and the wanted ratio.
+# Risk, data, C, the best peer with its earlier measured CPU seconds, and the wanted ratio.
 CASES: tuple[tuple[str, str, float, str, float, float], ...] = (
     ("roc_auc", "covtype", 1e3, "dlib", 9.0, 3.0),
     ("roc_auc", "covtype", 1e5, "dlib", 78.0, 3.0),
@@ -100,7 +100,7 @@ def _case(report: Report, problem: MeasureProblem, published: dict[str, Any], la
 def _race_peer(
     report: Report, peer: Solver, problem: MeasureProblem, best: float, label: str
 ) -> tuple[list[Run], dict[str, Any]]:
-    """Runs of a peer with smaller and smaller tolerances, and its entry."""
+    """The runs of a peer with smaller and smaller tolerances, and its entry in the case."""
     report.warm_up(peer, problem)
     prepared = peer.prepare(problem)
     left, reached = report.settings.peer_seconds, False

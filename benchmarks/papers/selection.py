@@ -34,7 +34,7 @@ from ..solvers import Effort, Problem, Solver
 from ..solvers import run as run_solver
 from .peers import STANDARD
 
-# The paper's grids, as far as its data and ours are alike; pixels here are in [0, 1].
+# The paper's grids where our data are like the paper's. Pixels are in [0, 1] here.
 TEXT = (0.1, 0.5, 1.0, 5.0, 10.0)
 GRIDS: dict[str, tuple[float, ...]] = {
     "covtype": TEXT,
@@ -44,10 +44,10 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "w8a": TEXT,
     "celegans": (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0),
 }
-CONTIGUOUS = ("celegans",)  # neighbours in the file overlap in the genome
+CONTIGUOUS = ("celegans",)  # neighbouring rows of the file overlap in the genome
 CROSS = ("a9a", "w8a")
 FOLDS = 5
-AS_GOOD = 0.005  # in ROC area: optima of the same problem, chosen from the same grid
+AS_GOOD = 0.005  # largest difference in ROC area: all choose optima from the same grid
 SETTINGS = {"fit_intercept": False, "tol": TOL}
 
 Fits = Iterator[tuple[float, np.ndarray, float]]  # C, w, seconds
@@ -134,7 +134,7 @@ def _peer(peer: Solver, train: DataSet, grid: Sequence[float]) -> Fits:
 
 
 def _choose(split: Split, name: str, fits: Fits, count: int, budget: float) -> dict[str, Any]:
-    """Time of all fits, and the test value of the one that the validation rows choose."""
+    """The time of all fits, and the test value of the fit that the validation rows choose."""
     seconds, tried = 0.0, []
     for C, w, taken in fits:
         seconds += taken

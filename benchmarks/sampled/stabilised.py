@@ -25,14 +25,14 @@ from .problems import (
     warm_up,
 )
 
-# Data, rows, C, and the ε at which the optimum is computed.
+# Data, rows, C, and the tolerance ε of the optimum.
 CASES = (
     ("checkers", 20_000, 1.0, 1e-5),
     ("covtype", 10_000, 1.0, 1e-4),
     ("a9a", 10_000, 1.0, 1e-4),
 )
 SIZES = (100, 400)
-ONE_SEED = 100  # sample size at which there is one seed
+ONE_SEED = 100  # with this sample size there is only one seed
 LIMIT = 20.0
 MOST_ITERATIONS = 1500
 TRACE_POINTS = 80
@@ -70,7 +70,7 @@ def _case(report: Report, split: Split, settings: dict[str, Any], best: Any, lab
         if own["primal"] <= goal:  # on the way: the trace has it
             equal[name] = _first(own["whole_trace"], goal)
             continue
-        # In the units of the objective, so that the rule never ends it.
+        # A tolerance in the units of the objective, so that the stopping rule never ends the run.
         options = {"solver": steps[name], "stopping": "absolute", "tol": 1e-4, **settings}
         longer = _run(
             report,
@@ -110,7 +110,7 @@ def _run(report: Report, split: Split, **options: Any) -> dict[str, Any]:
 
 
 def _first(trace: Any, goal: float) -> dict[str, Any]:
-    """When an objective was reached, or that it was not."""
+    """Whether and when the trace reaches an objective."""
     for r in trace:
         if r.primal <= goal:
             return {"reached": True, "n_iter": int(r.number), "seconds": float(r.seconds)}
