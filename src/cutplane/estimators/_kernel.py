@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,10 @@ from ._rows import checked_rows
 BLOCK_VALUES = 1 << 18
 
 
-def check_kernel(model: Any, kernels: Sequence[str] = KERNELS) -> None:
+def check_kernel(model: Any) -> None:
     """Check the parameters ``kernel``, ``degree``, ``gamma`` and ``coef0`` of an estimator."""
     if not callable(model.kernel):
-        check_choice("kernel", model.kernel, kernels)
+        check_choice("kernel", model.kernel, KERNELS)
     check_integer("degree", model.degree, at_least=0)
     if isinstance(model.gamma, str):
         check_choice("gamma", model.gamma, ("scale", "auto"))

@@ -102,9 +102,7 @@ class Projection:
     error: float
 
 
-def projected(
-    matrix: KernelMatrix, rows: np.ndarray, coef: np.ndarray, most: int, among: int | None = None
-) -> Projection:
+def projected(matrix: KernelMatrix, rows: np.ndarray, coef: np.ndarray, most: int) -> Projection:
     """Project Σ_i coef_i·φ(x_i) to the span of at most ``most`` of the rows x_i.
 
     Parameters
@@ -114,11 +112,9 @@ def projected(
     rows : ndarray of int64, shape (n,)
     coef : ndarray, shape (n, outputs)
     most : int
-    among : int, optional
-        Number of rows to choose from: those with the largest coefficients. By default there are as
-        many as FACTOR_NUMBERS allows, and at least 2·``most``.
     """
-    among = among or max(2 * most, FACTOR_NUMBERS // most)
+    # The rows with the largest coefficients are the candidates.
+    among = max(2 * most, FACTOR_NUMBERS // most)
     size = np.max(np.abs(coef), axis=1)
     candidates = np.sort(rows[np.argsort(-size, kind="stable")[:among]])
     basis = pivoted_cholesky(matrix, candidates, most)
