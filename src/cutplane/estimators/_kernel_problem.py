@@ -144,7 +144,7 @@ class KernelRows:
         self._places = np.split(np.arange(rows), np.cumsum([len(group) for group in groups])[:-1])
 
     def _matrix(self, which: tuple[int, ...] | None) -> KernelMatrix:
-        """The kernel matrix of all rows, or of the rows of some groups."""
+        """Of all rows, or of those of some groups."""
         if self._stored is not None:
             if which is None:
                 return self._stored
@@ -174,7 +174,7 @@ class KernelRows:
         matrix, definite = self._matrix(which), self.kernel.definite
         exact = None
         if self._exact is not None and (self._stored is None or self.kernel.name == "linear"):
-            exact = self._product(self._exact, which)  # a linear kernel's rows give a tighter bound
+            exact = self._product(self._exact, which)  # of a linear kernel the rows say more
         return DualSolver(matrix, problem, settings, self._executor, observe, definite, exact)
 
     def solve_small(

@@ -112,7 +112,7 @@ class ConstantProblem(CutBasisProblem):
 
 
 def kind_of(kernel: Kernel, matrix: KernelMatrix) -> str:
-    """The kind of certificate that the kernel allows: exact, conditional or withheld."""
+    """The kind of a certificate that such a kernel allows: exact, conditional or withheld."""
     kind = definiteness(kernel.definite, lambda: matrix).kind
     if kind == "conditional":
         rows = np.linspace(0, matrix.columns - 1, min(matrix.columns, TESTED_ROWS))

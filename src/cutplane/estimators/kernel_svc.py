@@ -205,7 +205,7 @@ class SVC(ClassifierMixin, KernelMachine):
         weights, self.class_weight_ = weigh_classes(self, encoded, sample_weight)
         bounds = settings.C * weights
         tasks, groups = self._tasks(), self._groups(encoded)
-        self.__dict__.pop("calibration_", None)  # of an earlier fit
+        self.__dict__.pop("calibration_", None)  # of another fit
         with executor_for(self, *X.shape) as executor:
             rows = self._kernel_rows(X, executor, settings, float(bounds.max()))
             if len(tasks) > 1 or self.calibrate is not None:
@@ -281,7 +281,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return self.multi_class == "ovr" and len(self.classes_) > 2
 
     def _tasks(self) -> list[tuple[int, int]]:
-        """For each problem the positive class and the negative class (−1: all other classes)."""
+        """Of each problem: the positive class and the negative one (−1: all others)."""
         count = len(self.classes_)
         if count == 2:
             return [(1, -1)]
@@ -290,7 +290,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return list(itertools.combinations(range(count), 2))
 
     def _groups(self, encoded: np.ndarray) -> list[np.ndarray]:
-        """The rows of each class; one group of all rows if every problem is on all rows."""
+        """The rows of each class; all rows if the problems are on all."""
         if len(self.classes_) == 2 or self._one_against_rest():
             return [np.arange(len(encoded))]
         order = np.argsort(encoded, kind="stable")

@@ -34,7 +34,7 @@ class RegressionProblem(RowProblem):
 
     def solver(self, run: Run) -> Ready:
         y = self.targets.labels
-        far = Scores(y + np.abs(y) + 2.0 * self.risk.loss[0], 0.0)  # also farther off than ε
+        far = Scores(y + np.abs(y) + 2.0 * self.risk.loss[0], 0.0)  # beyond ε, too
         least = ROUNDING * run.C * self.risk.value(far, self.targets)
         stop = replace(run.stop, absolute=max(run.stop.absolute, least))
         return super().solver(replace(run, stop=stop))

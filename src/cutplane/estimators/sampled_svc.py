@@ -49,7 +49,7 @@ from ._sampled import (
 logger = logging.getLogger("cutplane")
 
 METHODS = ("linear", "constant", "exact")
-# Models with fewer basis rows are fast enough in double precision.
+# Models of fewer rows are fast enough in double precision.
 SINGLE_BASIS = 2000
 # Default number of rows that samples are drawn from. On 100,000 rows of Covertype with a narrow
 # kernel, half as many gave 16.5 % errors, and these 14.6 % with twice the time of a prediction.
@@ -231,7 +231,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
                 if self.max_basis is None or self.max_basis == "pool":
                     return results
                 precise = matrix
-                if isinstance(matrix, ProductMatrix):  # the projection needs double precision
+                if isinstance(matrix, ProductMatrix):  # the kernel in double precision
                     precise = kernel_matrix(kernel, X, executor, single=False)
                 most = int(self.max_basis)
                 results, self.basis_error_ = reduce_basis(precise, risks, results, settings.C, most)
@@ -263,7 +263,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         return settings
 
     def _matrix(self, kernel: Kernel, X: Any, executor: Executor, bound: float) -> KernelMatrix:
-        # Single precision is for sampled cuts only: an exact bound must hold for the kernel itself.
+        # An exact bound must hold for the kernel itself.
         single = self.method != "exact" and self.sample_size < X.shape[0]
         single &= self.tol >= SINGLE_TOL and bound <= SINGLE_BOUND
         single &= not (self._starts() and X.shape[0] <= self.start_rows)
@@ -283,12 +283,12 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         )
 
     def _starts(self) -> bool:
-        """Whether the fit starts from the solution on some rows. The paper's method does not."""
+        """Whether the solution on a sample is where the fit starts: the paper's step has none."""
         plain = self.method != "linear" or self.solver != "ocas"
         return self.start_rows > 0 and not plain and not self._joint()
 
     def _name_better(self, rows: int) -> None:
-        """Log which other estimator is better for such data, if one is."""
+        """Say so if another estimator is known to do better."""
         if self.kernel == "linear":
             better = "LinearSVC(fit_intercept=False) solves the same problem, faster and exactly"
         elif self.method != "constant" and rows <= FEW_ROWS:
@@ -336,7 +336,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
             pool[counting[:POOL]] = True
         for (risk, targets), label, rng in zip(risks, labels, generators, strict=True):
             oracle: Any
-            # A sample of all rows would be exact, and exact cuts prove a bound.
+            # A sample of all rows is all rows: then there is something to prove.
             sampled = self.method == "constant" and size < np.count_nonzero(targets.weights)
             if sampled:
                 population = RowPopulation(matrix, targets, risk)
