@@ -23,15 +23,15 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 MOST_STEPS = 60
-# The method ends when the errors of all conditions are this small, relative to the objective and the
-# sizes of their terms. Newton's method does the rest.
+# The method ends when the errors of all conditions are this small, relative to the objective and to
+# the sizes of their terms. Newton's method does the rest.
 PRECISION = 1e-8
 # A step goes this part of the way to the nearest wall.
 NOT_QUITE = 0.995
 # If only a smaller part of a step is possible, the method ends.
 LEAST_STEP = 1e-10
-# The start is at least this far from the walls, in units of the distance between them, or of the mean
-# size of w if that is less.
+# The start is at least this far from the walls, in units of the distance between them, or of the
+# mean size of w if that is less.
 INSIDE = 0.1
 
 

@@ -8,9 +8,9 @@ compiled calls, and limits against endless runs, are in the files that use them.
 # Newton's steps that are expected if the loss has kinks; half as many if it has none.
 STEPS = 15
 # The part of another quantity that counts as little: the part of a slope at which a line search
-# ends; of a gradient at which conjugate gradients end; of a step that clipping may take away; of the
-# violation at a certificate at which the next one is due; and of Newton's cost that descent may take
-# at any pace.
+# ends; of a gradient at which conjugate gradients end; of a step that clipping may take away; of
+# the violation at a certificate at which the next one is due; and of Newton's cost that descent may
+# take at any pace.
 LITTLE = 0.1
 # s² of a free bias in units of the rows' mean |x|². For targets of about 1 it is at least 4/C,
 # because otherwise a small C would hold the bias back.
