@@ -76,12 +76,12 @@ class KernelRows:
         Rows, or the kernel values of a precomputed kernel.
     executor : Executor
     settings : DualSettings
-        The settings of every problem, except the time limit.
+        Of every problem, but for the time limit.
     single : bool
-        Whether single precision of the kernel values is precise enough for the tolerance.
+        Whether the tolerance lets kernel values be computed in single precision.
     free_bias : bool
-        Whether all problems have a bias and coefficients that sum to 0. Then rows of a linear
-        kernel may be centred.
+        Whether all problems have a bias and coefficients that sum to 0, so that a linear kernel
+        may be moved.
     """
 
     def __init__(

@@ -392,7 +392,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return coef
 
     def _sums(self) -> Callable[[np.ndarray], np.ndarray]:
-        """As in the base class, but a support vector counts only in the pairs with its class."""
+        """By the class of a support vector: it has a part in the pairs of its class only."""
         classes = len(self.classes_)
         if classes == 2 or self._one_against_rest():
             return super()._sums()
