@@ -1,6 +1,6 @@
-"""What figures of all suites share: how they are found, written, and how convergence is drawn.
+"""Finds, draws and writes figures. All suites use it.
 
-Each suite draws its own in its module ``figures``, from the JSON file of a section.
+Each suite has a module ``figures``, which draws figures from the JSON file of a section.
 """
 
 from __future__ import annotations

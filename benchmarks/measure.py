@@ -1,4 +1,4 @@
-"""Measuring: what the machine is, what compiling costs, repeated times, memory, child processes."""
+"""Measurements: facts about the machine, time of compiling, repeated runs, memory, processes."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.cluster.fault_runs NAME --problem chains --tls --times 20
 
-prints one line of JSON per run and ends itself if a run hangs. A fault is laid on a worker: the
-n-th run of an order there ends or stops a process, which hits the same moment of every fit.
-Problems differ in the orders that their fits give, and so in what a lost worker takes with it.
+prints one line of JSON per run, and ends itself if a run hangs. A fault is prepared on a worker:
+the n-th run of an order there ends or stops a process. So it happens at the same moment of every
+fit. Problems differ in the orders that their fits give, and so in what is lost with a worker.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A fit on a cluster, taken apart: rounds, what is asked in them, bytes, and where the time goes.
+"""A fit on a cluster in detail: rounds, the orders in them, bytes, and the parts of the time.
 
     python -m benchmarks.cluster.fit ADDRESS FOLDER [--loss LOSS] [...]
 
-fits on the cluster of that scheduler and prints one line of JSON; before it, a line for every
-tenth round if they are wanted, so that somebody else can make trouble in the middle of the fit.
+fits on the cluster of that scheduler and prints one line of JSON. On request it first prints a line
+for every tenth round, so that another process can cause a fault in the middle of the fit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a round costs: nothing in it, 0.7 MB and 8 MB to each worker and back, on tcp and tls.
+"""The time of a round: empty, with 0.7 MB and with 8 MB to each worker and back, on tcp and tls.
 
-Vectors of all workers are added up. Long ones go from worker to worker, and through the client
-once; the section also measures vectors near that limit both ways. Dask's actors do the same beside
-it: each gets a vector and gives it back.
+The vectors of all workers are added up. Long vectors go from worker to worker, and once through the
+client. The section also measures vectors near the limit of their length in both ways. For
+comparison, Dask's actors get a vector each and return it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Ten million features and up to four workers: what goes through the client in an iteration.
+"""Ten million features and up to four workers: bytes through the client in an iteration.
 
-Rows are sparse and generated, on disk. Bytes and seconds of an iteration are the difference of two
-fits that end after some iterations, so that what comes once in a fit is not in them.
+Rows are sparse, generated and on disk. Bytes and seconds of an iteration are the difference of two
+fits with different numbers of iterations, so they are without what happens once in a fit.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What half and double of each constant of descent, Newton's method and the choice does.
+"""The effect of half and double of each constant of descent, Newton's method and the choice.
 
-A number is the CPU time of one thread with the constant changed, divided by that with all as they
-are, both the least of some runs: the geometric mean over the problems, and the worst. A constant
-whose half and double make no difference should go.
+A number is the CPU time of one thread with the constant changed, divided by the time with no
+constant changed; both are the least of some runs. The section shows the geometric mean over the
+problems, and the worst. A constant whose half and double make no difference should go.
 
-One data set left out: of half, the value as it is and double, each constant gets the one that is
-best on all other sets. What that costs on the set left out says whether the constants were made for
-the sets they were chosen on.
+With one data set left out: each constant gets the value, of half, present and double, that is best
+on all other sets. The time on the set left out tells whether the constants are fitted to the sets
+on which they were chosen.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Many labels per row: time, memory and the objective of every label, on generated text.
 
 Words follow a power law, and a fifth of the words of a row are from the topics of its labels. All
-solvers minimise the squared hinge with a regularised bias, scikit-learn's default. Each runs in
-a process of its own, with the processes that it starts, of which the memory is sampled.
+solvers minimise the squared hinge with a regularised bias, scikit-learn's default. Each solver runs
+in a process of its own. The section samples the memory of this process and of all that it starts.
 """
 
 from __future__ import annotations

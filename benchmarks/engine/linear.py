@@ -1,12 +1,12 @@
 """The benchmark of record: ``LinearSVC(C=…)`` as a user calls it, against every peer.
 
-A case is a data set, a loss, a free bias or none, and C. Our time is that of the whole call of
-``fit`` with default settings, which ends with a certified relative gap of 1e-3. A peer cannot say
-when it is good: it is run with more passes, or smaller tolerances, again and again, and its
-fastest run whose objective is within 1e-3 of the best known counts. Peers whose intercept is
-regularised are judged by their w with the best free bias. **Regret** is our time divided by the
-best peer's. A peer that is not good within ten times our time is given up: it has no time, and if
-no peer has one, the regret is below 0.1 and counts as 0.1. Compiling is not in the times.
+A case is a data set, a loss, a free bias or none, and C. Our time is that of the entire call of
+``fit`` with default settings, which ends with a certified relative gap of 1e-3. A peer cannot tell
+when it is good enough. So it runs again and again, with more passes or smaller tolerances, and the
+fastest run whose objective is within 1e-3 of the best known counts. If a peer regularises its
+intercept, its w is judged with the best free bias. **Regret** is our time divided by the best
+peer's. A peer that is not good enough within ten times our time has no time. If no peer has a time,
+the regret is below 0.1 and counts as 0.1. Times are without compiling.
 
 Each case also holds the time with one thread, the gap that a run with ``tol=1e-5`` reaches, and
 whether the certified objective is that of the model in extended precision. With ``--before`` it

@@ -1,7 +1,7 @@
-"""What a path over ten values of C costs, in units of its most expensive fit alone.
+"""The time of a path over ten values of C, in units of its most expensive fit alone.
 
-One more path, which is not timed, counts what each of its fits does: the rows visited by passes of
-descent, in units of all rows, the products X·w and Xᵀ·c, and the certificates.
+Another path, which is not timed, counts the work of each fit: the rows that passes of descent
+visit, in units of all rows, the products X·w and Xᵀ·c, and the certificates.
 """
 
 from __future__ import annotations

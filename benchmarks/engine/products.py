@@ -1,11 +1,11 @@
 """The two products that every pass consists of, X·w and Xᵀ·c, against those of scipy and numpy.
 
-Ours sum in double precision over rows as they are stored. The peer's time is the better one of all
-numbers in single precision and all in double: with both kinds it would copy the matrix first.
-Where the two do not meet what is asked for, the numbers beside them say why: ``kernel``, the loop
-alone on one thread over all rows, without blocks, partial sums and their addition; ``bytes``, what
-a product reads; its share of the speed at which memory can be read; and ``round``, what it costs to
-have two threads do nothing.
+Our products sum in double precision over rows as they are stored. The peer's time is the better one
+of two: all numbers in single precision, or all in double. With both kinds it would copy the matrix
+first. Further numbers explain a product that misses its target: ``kernel``, the time of the loop
+alone on one thread over all rows, without blocks and partial sums; ``bytes`` that a product reads;
+its share of the speed at which memory can be read; and ``round``, the time of a round in which two
+threads do nothing.
 """
 
 from __future__ import annotations

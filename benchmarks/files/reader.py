@@ -1,7 +1,7 @@
 """Megabytes of svmlight text per second, with and without queries, against other readers.
 
-Seconds of the processor are compared, because they do not depend on who else is at work; the file
-is in the page cache. A peer may read the beginning of a file only, so that it ends.
+CPU seconds are compared, because they do not depend on other work of the machine. The file is in
+the page cache. A slow peer reads only the beginning of a file.
 """
 
 from __future__ import annotations

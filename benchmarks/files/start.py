@@ -1,6 +1,6 @@
 """Processor seconds that commands take from their start to their end, with compiled loops on disk.
 
-A small file, so that starting is most of it: a9a, or the generated rows of a quick run.
+The file is small, so that the start takes most of the time: a9a, or generated rows in a quick run.
 """
 
 from __future__ import annotations

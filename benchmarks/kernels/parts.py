@@ -1,7 +1,7 @@
 """What the size of the working set, the cache and shrinking are worth (sections 7.2 to 7.4).
 
-Two problems: many bounded support vectors (a9a) and many free ones (w8a). One
-fit each; a fit that takes longer than its limit is given with what it had by then.
+Two problems: many bounded support vectors (a9a) and many free ones (w8a). There is one fit of each.
+If a fit reaches its time limit, the section shows what it had by then.
 """
 
 from __future__ import annotations

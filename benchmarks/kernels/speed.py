@@ -1,8 +1,8 @@
 """Wall time with 2 threads at tolerance 1e-3, beside scikit-learn and scikit-learn-intelex.
 
 A peer gets the data dense or as CSR, whichever is faster for it on 3,000 rows, and all threads that
-it wants. Ours counts with the median, a peer with its one run; one that
-is stopped by ``--peer-seconds`` counts with that.
+it wants. Our time is the median of several runs. A peer's time is that of one run, or
+``--peer-seconds`` if this limit stops the run.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Wall time to relative gap 1e-3 over pairs, against the best peers.
 
-The peers' CPU seconds were measured beforehand (on the kind of machine that is written there),
-at their own stopping rules. Peers that are installed run again here, to the same objective: a peer
-has no certificate, so nobody could tell when to stop it. It is run with smaller and smaller
-tolerances, and the first run that ends within 1e-3 counts. Compiling is not in the times.
+The peers' CPU seconds were measured beforehand at their own stopping rules, on the kind of machine
+that is named there. Installed peers also run here, to the same objective. A peer has no
+certificate, so it cannot tell when to stop. It runs with smaller and smaller tolerances, and the
+first run that ends within 1e-3 counts. Times are without compiling.
 """
 
 from __future__ import annotations

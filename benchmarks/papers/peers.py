@@ -1,9 +1,9 @@
 """Table 2 of the OCAS paper: objective, iterations and time at every solver's own stopping rule.
 
-OCAS and CPA stop by SVM-perf's rule, gap ≤ 10⁻³·C·rows, as in the paper, the default solver at a
-relative gap of 1e-3, the stochastic ones after the paper's 10 epochs, peers by their defaults.
-Times are also given as the number of times that the data could have been read, at the bandwidth
-that two threads have (one, for peers).
+OCAS and CPA stop by SVM-perf's rule, gap ≤ 10⁻³·C·rows, as in the paper. The default solver stops
+at a relative gap of 1e-3, stochastic solvers after the paper's 10 epochs, and peers by their
+defaults. Times are also given in passes over the memory of the data, at the bandwidth of two
+threads, or of one thread for peers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Table 3 of the OCAS paper: the time of a whole model selection over C.
 
-Every method is trained for every C, the C of the best ROC area on the validation rows is taken, and
-that model is judged by its ROC area on the test rows. What counts is the time of all trainings
-together. Ours is one path, in which every fit starts from the last; the same fits
-one by one are shown beside it. Peers cannot be started from anywhere. One that is not through
-with its grid in ``--peer-seconds`` counts with the time it has taken, as "> seconds".
+Every method is trained for every C. The C with the best ROC area on the validation rows is chosen,
+and its model is judged by the ROC area on the test rows. The time of all fits together counts. Our
+fits are one path, in which every fit starts from the one before. The section also shows the same
+fits one by one. Peers cannot start from another fit. A peer that does not end its grid within
+``--peer-seconds`` counts with the time that it has taken, as "> seconds".
 
 Cross-validation: ``LinearSVCCV`` with five folds against scikit-learn's ``GridSearchCV``.
 """

@@ -1,8 +1,8 @@
 """Time, iterations and errors against the number of rows (Figures 1 to 3 of the paper).
 
-Slopes are those of the processor's seconds: another process on the machine does not show in them
-as it does on the clock. Decomposition runs beside the two methods, as SVM-light does in the paper,
-up to the size that it should finish in time.
+Slopes are those of CPU seconds, which other processes on the machine hardly change. Decomposition
+runs beside the two methods, as SVM-light does in the paper, up to the size that it should finish in
+time.
 
 The paper's C is that of the mean loss and proportional to the rows, so that the problem becomes
 harder with them and takes more iterations. With that C fixed, all that grows is the number of rows.

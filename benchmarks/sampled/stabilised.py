@@ -1,11 +1,10 @@
 """The stabilised step against the paper's plain one: iterations, time, equal objectives.
 
-Both run at the paper's ε. The optimum is known from the exact method at a tighter tolerance, so
-that each objective is told by its distance from it, and each lower bound by how far it is off.
-Then each method is run on, past its own stopping rule, until it has the objective that the other
-one ended with, or is given up: the comparison at equal objective, both ways. Sampled cuts may lie
-above the risk; where their reduced problem has risen to a method's best objective there is nothing
-left for it to do, and it ends there.
+Both run at the paper's ε. The exact method at a tighter tolerance gives the optimum. So the section
+shows the distance of each objective from the optimum, and the error of each lower bound. For a
+comparison at equal objectives, each method then continues past its own stopping rule until it has
+the objective with which the other one ended, or until its limit. Sampled cuts may lie above the
+risk. If their reduced problem has risen to a method's best objective, the method ends.
 """
 
 from __future__ import annotations
