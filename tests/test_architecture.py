@@ -149,7 +149,7 @@ def breaches(condition) -> list[str]:
 
 
 def test_the_parser_sees_the_imports():
-    """A check that finds nothing to check would pass for ever."""
+    """A check that finds no imports would always pass."""
     assert len(FILES) > 25
     targets = {(part_of(entry.file), entry.own) for entry in IMPORTS if entry.own}
     assert {("solvers", "objective"), ("objective", "risks"), ("risks", "loops")} <= targets

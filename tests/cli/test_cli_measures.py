@@ -28,7 +28,7 @@ def defined(part, total):
 
 
 def binary_formulas(truth, guess):
-    """From the four counts."""
+    """The measures by their formulas in the four counts."""
     tp, fp, fn = (truth & guess).sum(), (~truth & guess).sum(), (truth & ~guess).sum()
     tn = (~truth & ~guess).sum()
     both = [defined(tp, tp + fn), defined(tn, tn + fp)]
