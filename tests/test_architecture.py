@@ -1,4 +1,4 @@
-"""Who may import whom, read from the source: the arrows of the design, and no others."""
+"""Which part imports which, read from the source: only what the table in CONTRIBUTING.md allows."""
 
 from __future__ import annotations
 

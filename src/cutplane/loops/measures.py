@@ -1,11 +1,11 @@
-"""Measures of a whole labelling: sorted classes, their running sums, coefficients of a table.
+"""What measures of all predictions need: sorted classes, running sums, coefficients of a table.
 
-``positives`` (p,) and ``negatives`` (n,) hold the scores of the two classes from
-high to low, m = p + n. A table of a true and b false positives stands for the
-labelling that predicts the a first positives and the b first negatives.
+``positives`` (p,) and ``negatives`` (n,) hold the scores of the two classes from high to low,
+m = p + n. A table of a true and b false positives stands for the labelling that predicts the first
+a positives and the first b negatives.
 
-Sums run over up to m scores of any sign. They are kept as two numbers, high + low, so
-that only the result has a rounding error, and not every addition.
+Sums are over up to m scores of any sign. Each is stored as two numbers, high + low, so that only
+the result has a rounding error, and not every addition.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def add_term(high, low, term):
 
 @jit
 def split(order, copies, scores, positives, ranked, ranked_scores):
-    """Rows and scores of the positives, then of the negatives, each from high to low.
+    """Write rows and scores of the positives, then those of the negatives, each from high to low.
 
-    ``order`` lists the rows by ascending score. ``copies`` is how often a row
-    counts, with the sign of its label; ``positives`` is p.
+    ``order`` lists the rows by ascending score. ``copies`` tells how often a row counts, with the
+    sign of its label. ``positives`` is p.
     """
     positive = 0
     negative = positives
@@ -141,8 +141,10 @@ def worst_of_ratio(weights, g, h, steps, rounding):
 
 @jit
 def _ties(ranked_scores, first, cut, last):
-    """Start and end of the equal scores on both sides of ``cut``, where a part of
-    first..last is cut in two; twice ``cut`` if it lies between different scores."""
+    """Start and end of the run of equal scores around ``cut``, within first, …, last − 1.
+
+    Both are ``cut`` if the scores on its two sides differ.
+    """
     start = cut
     end = cut
     if first < cut < last and ranked_scores[cut - 1] == ranked_scores[cut]:
