@@ -205,7 +205,7 @@ def test_sequences(rng):
         "token_accuracy": np.mean(labels == truth),
         "sequence_accuracy": np.mean(right),
     }
-    with pytest.raises(UsageError, match="sequences are told by their qid:"):
+    with pytest.raises(UsageError, match="sequences need a qid:"):
         judge(Task.SEQUENCES, truth, Answers(labels=labels))
 
 

@@ -401,7 +401,7 @@ def chain_rows(table: Table, y: np.ndarray) -> Any:
     if table.qid is None:
         raise CommandError(
             f"{table.name}: a chain needs to know the sequences: every line must have a qid:, "
-            "the same for the tokens of a sequence; of a table, name the column with --qid"
+            "the same for the tokens of a sequence; for a table, name the column with --qid"
         )
     if table.cost is not None:
         raise CommandError(f"{table.name}: cost: has no meaning for chains; remove it")

@@ -91,7 +91,7 @@ KERNEL_FLAGS = {
     "-g": Flag("gamma of the RBF kernel", 1.0, number_from_zero),
     "-s": Flag("factor s in the kernels (s a*b + r)^d and tanh(s a*b + r)", 1.0, finite_number),
     "-r": Flag("constant r in these kernels", 1.0, finite_number),
-    "-u": Flag("parameter of a kernel of one's own", idle="there are no such kernels here"),
+    "-u": Flag("parameter of a user's own kernel", idle="there are no such kernels here"),
 }
 LINEAR_FLAGS = {
     "-t": Flag("kernel: 0 linear", "0", choices=("0",)),
@@ -217,7 +217,7 @@ LIBLINEAR_MISSING = {"5": "an L1 norm", "6": "an L1 norm", "21": "a linear one-c
 def _liblinear_train(values: Values, table: Table) -> Wanted:
     if values["-s"] in LIBLINEAR_MISSING:
         raise UsageError(
-            f"-s {values['-s']} is {LIBLINEAR_MISSING[values['-s']]}, which is not here"
+            f"-s {values['-s']} is {LIBLINEAR_MISSING[values['-s']]}, which cutplane does not have"
         )
     found: dict[str, Any] = {"C": values["-c"]}
     if values["-s"] == "4":

@@ -196,9 +196,9 @@ def judge(
 ) -> Judged:
     """Combine predictions and truth. ``given`` are other fields of ``Judged``.
 
-    Without ``classes``, those of the model, there are those of the data; the second of two is the
-    positive one. With several ``quantiles`` the prediction of a row is the median, if it is among
-    them.
+    ``classes`` are those of the model, by default those of the data. The second of two classes is
+    the positive one. With several ``quantiles`` the prediction of a row is the median, if it is one
+    of them.
     """
     labels, scores = answers.labels, answers.scores
     if task is Task.NOVELTY:
@@ -206,7 +206,7 @@ def judge(
     elif classes is None:
         classes = classes_of(truth) if task is Task.LABELS else np.unique(truth)
     if task is Task.SEQUENCES and given.get("qid") is None:
-        raise UsageError("sequences are told by their qid:, which the data do not have")
+        raise UsageError("sequences need a qid: in every line, and the data have none")
     if task is Task.VALUES:
         labels = scores
         if scores is not None and scores.ndim == 2:

@@ -95,7 +95,7 @@ class StructuredModel(CutModel):
             return settings
         check_kernel(self)
         if settings.checkpoint is not None:
-            raise ValueError("checkpoint cannot be had with a kernel: leave it out")
+            raise ValueError("checkpoint is not available with a kernel: leave it out")
         if self.executor is not None:
             raise ValueError(
                 "executor: with a kernel all runs on this machine; leave it out, or train "
