@@ -95,7 +95,7 @@ def kernel_of(model: Any, X: Any) -> Kernel:
 
 
 def executor_for(model: Any, rows: int, width: int) -> Executor:
-    """The executor for ``rows``·``width`` kernel values. A user's function gets one thread only."""
+    """The executor for kernel values of ``rows`` rows. One thread calls a user's function."""
     if callable(model.kernel):
         return SerialExecutor()
     return make_executor(model.n_jobs, rows * max(1, width) * 64)

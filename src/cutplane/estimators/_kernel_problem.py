@@ -186,10 +186,11 @@ class KernelRows:
     ) -> SolveResult | None:
         """Solve and verify a problem of few variables in one compiled call, from ``beta``.
 
-        Returns None if the problem is not small, if the settings limit the iterations or the
-        working set, or if the call has not reached the tolerance. In the last case ``beta`` is
-        nearer to the solution than before. The Python code of a ``DualSolver`` takes a fifth of a
-        millisecond, which is more than the compiled call takes for a pair of small classes.
+        Returns None if the problem is not small, or the kernel perhaps indefinite; if the settings
+        limit the iterations, the working set, or the time to less than SMALL_SECONDS; or if the
+        call has not reached the tolerance. In the last case ``beta`` is nearer to the solution than
+        before. The Python code of a ``DualSolver`` takes a fifth of a millisecond, which is more
+        than the compiled call takes for a pair of small classes.
         """
         count, began = len(problem), time.perf_counter()
         small = count <= SMALL and 8 * count * count <= settings.cache_bytes
