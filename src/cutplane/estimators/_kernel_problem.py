@@ -55,13 +55,13 @@ ONE_MATRIX = 2500
 # solver takes 1.15 (rbf) and 1.4 times (poly) as long.
 SMALL = 1500
 SMALL_SECONDS = 1.0
-# A small problem computes rows of kernel values one at a time until it has this part of all rows.
-# Then it computes all rows at once, which costs as much as these single rows did.
+# Rows of values that are computed one at a time: this part of all. Then all are computed at once,
+# which costs as much as this many.
 LINES_PART = 5
 
 
 class KernelRows:
-    """The rows of a fit and their kernel values. Each problem of the fit is on some of the rows.
+    """The rows of a fit and their kernel values, for one or more problems on some of the rows.
 
     Attributes
     ----------
@@ -118,12 +118,10 @@ class KernelRows:
         return as_blocks(self._X, compact=False).digest()
 
     def split(self, groups: list[np.ndarray]) -> None:
-        """Announce several problems, each on some of these groups of rows.
+        """Several problems will be solved, each on some of these groups of rows.
 
-        If the rows are few, this method computes all kernel values once, with the values of a group
-        side by side. It does so too for more rows if every pair of groups is small. Problems that
-        compute their own values take about twice as many in total, unless the compiled loop for
-        small problems computes only the rows it needs.
+        All kernel values are computed once if they are few, those of a group side by side. Small
+        pairs of groups together take twice as many, unless they compute few rows.
         """
         self._groups = self._places = groups
         rows = self._X.shape[0]
@@ -184,13 +182,12 @@ class KernelRows:
         settings: DualSettings,
         beta: np.ndarray,
     ) -> SolveResult | None:
-        """Solve and verify a problem of few variables in one compiled call, from ``beta``.
+        """Solve and verify a problem of few variables at once, from ``beta``.
 
-        Returns None if the problem is not small, or the kernel perhaps indefinite; if the settings
-        limit the iterations, the working set, or the time to less than SMALL_SECONDS; or if the
-        call has not reached the tolerance. In the last case ``beta`` is nearer to the solution than
-        before. The Python code of a ``DualSolver`` takes a fifth of a millisecond, which is more
-        than the compiled call takes for a pair of small classes.
+        None if it is not small, if the settings ask for more than a solution, or if it is not
+        solved by that; ``beta`` has come nearer to the solution then. Python takes a fifth of a
+        millisecond for the steps of a ``DualSolver``, which is more than a pair of small classes
+        takes.
         """
         count, began = len(problem), time.perf_counter()
         small = count <= SMALL and 8 * count * count <= settings.cache_bytes
@@ -202,7 +199,7 @@ class KernelRows:
         if stored is None:
             assert self._exact is not None
             matrix: KernelMatrix = self._product(self._exact, which)
-            if which is not None:  # a single problem is not worth two more seconds of compiling
+            if which is not None:  # one problem would not pay for two more seconds of compiling
                 points = matrix.compiled()
                 height = 0 if points is None else 2 + count // LINES_PART
         else:
@@ -234,7 +231,7 @@ class KernelRows:
         )
 
     def unlike_scales(self) -> str:
-        """Part of a warning: the features on other scales than most; "" if there are none."""
+        """A sentence that names features on other scales than most; "" if there are none."""
         if self._exact is None:
             return ""
         X = self._X
@@ -263,7 +260,7 @@ class KernelRows:
 
 @dataclass(frozen=True)
 class Solved:
-    """Takes the place of a solver if the problem is solved already. Reports a single iteration."""
+    """Stands for the solver of a problem that is solved already. Reports a single iteration."""
 
     result: SolveResult
     observe: Callable[[Iteration], bool | None]
@@ -290,7 +287,7 @@ class KernelProblem(Problem):
     dual : DualProblem
     rows : KernelRows
     which : tuple of int or None
-        The groups of rows of this problem, in this order; None for all rows.
+        Groups of rows that the problem is on, in this order; None for all rows.
     """
 
     label: str
@@ -348,8 +345,8 @@ class KernelProblem(Problem):
     def done(self, result: SolveResult, settings: Settings, C: float) -> bool:
         """Whether a result of an earlier run is good enough.
 
-        A result is not good enough if the kernel is a function, because it may be another function
-        now, nor with ``stopping='kkt'``, because a result does not contain the violation.
+        Not if the kernel is a function, which may be another one now; and not with
+        ``stopping='kkt'``: a result does not tell the violation.
         """
         certificate = result.certificate
         if self.rows.kernel.function is not None or result.w.shape != self._shape:
@@ -409,7 +406,7 @@ class KernelMachine(KernelModel):
     """
 
     _stopping: ClassVar[tuple[str, ...]] = STOPPING
-    _sparse_coef: ClassVar[bool] = True  # if the rows are sparse
+    _sparse_coef: ClassVar[bool] = True  # if the rows are
     # Whether the bias is free, and so the coefficients sum to 0.
     _free_bias: ClassVar[bool] = True
 
