@@ -103,12 +103,13 @@ def _first_below(weights, wrong, all_of, steps, b, share):
 
 @jit
 def worst_of_ratio(weights, g, h, steps, rounding):
-    """The largest V(a, b) = Δ(a, b) + g[a] + h[b], its a and b, and the number of tables visited.
+    """The largest V(a, b) = Δ(a, b) + g[a] + h[b], its a and b, and the number of visited tables.
 
-    ``weights`` are those of true and false positives, of false and true negatives; see
-    ``risks.contingency``, also for ``rounding``. ``steps`` (n,) are the falling steps of h. If
-    ``rounding`` is not 0, a gain that is not 0 by rounding alone tells on which side of it the best
-    b is; between the two places, every step gains no more than the first.
+    ``weights`` are the weights of true positives, false positives, false negatives and true
+    negatives in a ``Ratio``; see ``risks.contingency``, also for ``rounding``. ``steps`` (n,) are
+    the falling steps of h. With ``rounding``, a gain that is larger than its rounding error tells
+    on which side the best b is. Between the two places that are found so, no step gains more than
+    the first one.
     """
     p = g.shape[0] - 1
     n = h.shape[0] - 1
@@ -132,7 +133,7 @@ def worst_of_ratio(weights, g, h, steps, rounding):
             most = (gain + rounding * size) / (here * (here + weights[1] - weights[3]))
             value += (last - first) * max(0.0, most)
         visited += 2 + abs(first + last - before)
-        if value >= best:  # of equal tables that with the most true positives
+        if value >= best:  # among equal tables the one with the most true positives wins
             best = value
             best_a = a
             best_b = first

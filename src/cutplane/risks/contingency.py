@@ -76,8 +76,9 @@ class TableMeasure:
     loss : callable
         ``loss(tp, fp, fn, tn)`` of float64 arrays of one shape; values in [0, 1].
     search : {'ratio', 'size', 'corners', 'tables'}
-        What is known of the loss, see the module: it is a ``Ratio``; a function of tp + fp alone;
-        quasi-convex in each of tp and fp; or nothing.
+        The property of the loss; see the module. 'ratio': it is a ``Ratio``. 'size': it is a
+        function of tp + fp alone. 'corners': it is quasi-convex in tp and in fp. 'tables': none of
+        these is known.
     """
 
     name: str
@@ -91,14 +92,16 @@ class TableMeasure:
 
 @dataclass(frozen=True)
 class Ratio:
-    """What is wrong over what is wrong or right; ``fp`` is at least ``tn``.
+    """A loss wrong / (wrong + right), where wrong = fp·FP + fn·FN and right = tp·TP + tn·TN.
+
+    TP, FP, FN and TN are the counts of a table.
 
     Attributes
     ----------
     tp, fp, fn, tn : float
-        The weight of each count.
+        The weights of the counts; ``fp`` is at least ``tn``.
     rates : bool
-        Whether the counts of each class are divided by its size before.
+        Whether the counts of each class are first divided by the size of the class.
     """
 
     tp: float = 1.0
@@ -108,7 +111,7 @@ class Ratio:
     rates: bool = False
 
     def weights(self, positives: Any, negatives: Any) -> tuple[Any, Any, Any, Any]:
-        """Of tp, fp, fn and tn."""
+        """The weights of tp, fp, fn and tn; with ``rates`` in proportion to the divided ones."""
         p, n = (negatives, positives) if self.rates else (1.0, 1.0)
         return p * self.tp, n * self.fp, p * self.fn, n * self.tn
 
