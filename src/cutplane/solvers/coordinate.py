@@ -4,10 +4,10 @@ The problem, with c_i = C·weight_i/Σ weight, z_i = y_i(<w, x_i> + b), and its 
 
     min ½|w|² + Σ c_i·ℓ(z_i),    max D(u) = −Σ c_i·ℓ*(u_i) − ½|w|²  with  w = −Σ c_i·u_i·y_i·x_i.
 
-**A step** on row i replaces u_i by the maximiser of D over u_i, which is ``dual_step`` with
-h = c_i·|x_i|². A pass takes a step on every active row. Let δ be the root mean square violation of
-the last pass. If u_i would not change even though the row's score moved by δ, the row is idle:
-passes leave it out until a certificate, which knows all scores, finds that it is not.
+**A step** on row i replaces u_i by the maximiser of D over it, ``dual_step`` with
+h = c_i·|x_i|²; a pass takes one on every active row. A row whose u_i would stay though its score
+moved by δ, the root mean square violation of the last pass, is idle: it is left out until a
+certificate, which knows all scores, finds otherwise.
 
 **The order** of the rows is random, because convergence suffers if neighbours are alike, as in
 files sorted by class or by time. But reading memory is fast only in long pieces. So the solver
@@ -25,9 +25,9 @@ many iterations as there were passes have gained less per work than passes do. T
 best part of the clipped step. If this gained more per work than passes do, half as many passes come
 before the next conjugate gradients, otherwise twice as many.
 
-**A certificate** takes a copy of u and scales down its heavier class until τ = 0. D of this copy is
-the bound. The best point moves on the line to the copy's w, which is first scaled by the best
-factor unless it is good enough. A certificate never changes u and w of the passes.
+**A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
+is the bound; its w, scaled by the best factor unless it is good enough as it is, is where the best
+point moves to on a line. It never changes u or w of the passes.
 """
 
 from __future__ import annotations
