@@ -28,19 +28,19 @@ from .targets import Rows, equal_ranks
 
 DATA_VARIABLE = "CUTPLANE_DATA"
 CACHE_VARIABLE = "CUTPLANE_BENCH_CACHE"
-DEFAULT_CACHE = Path.home() / ".cache" / "cutplane-benchmarks"  # pickles: for nobody else
-FORMAT = 2  # of the cached arrays: raise it when a loader changes
+DEFAULT_CACHE = Path.home() / ".cache" / "cutplane-benchmarks"  # pickles, so never share it
+FORMAT = 2  # number of the cache's format; raise it when a loader changes
 SEED = 20080705
-FILE = "file"  # the name of the user's own
+FILE = "file"  # the name of the user's own data set
 
 
 class MissingDataError(Exception):
-    """A data set is not at hand; the message says why."""
+    """A data set is missing. The message says why."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """Rows, labels, and where they come from."""
+    """Rows and labels, and where they come from."""
 
     name: str
     X: sp.csr_matrix | np.ndarray
@@ -49,7 +49,7 @@ class DataSet:
     qid: np.ndarray | None = None
 
     def facts(self) -> dict[str, object]:
-        """What the JSON says about it."""
+        """What the JSON file says about the data set."""
         facts: dict[str, object] = {
             "data": self.name,
             "rows": self.X.shape[0],
@@ -62,7 +62,7 @@ class DataSet:
         return facts
 
     def take(self, rows: np.ndarray) -> DataSet:
-        """Some of its rows."""
+        """A data set of some of these rows."""
         qid = None if self.qid is None else self.qid[rows]
         return DataSet(self.name, self.X[rows], self.y[rows], self.origin, qid)
 
@@ -76,11 +76,11 @@ class Source:
     folder : Path or None
         The data folder; None if there is none.
     rows : int or None
-        At most this many rows of each set, a fixed random sample.
+        If given, a set has at most so many rows, a fixed random sample.
     generated : bool
-        Generated stand-ins of ``rows`` rows instead of the folder.
+        Whether to use generated data of ``rows`` rows in place of the folder.
     file : Path or None
-        The user's own svmlight file, a data set of the name FILE.
+        The user's own svmlight file. Its data set has the name FILE.
     """
 
     folder: Path | None = None
@@ -89,7 +89,7 @@ class Source:
     file: Path | None = None
 
     def arguments(self) -> list[str]:
-        """Options of a command that mean this source."""
+        """The command line options that stand for this source."""
         options = []
         if self.folder is not None:
             options += ["--data", str(self.folder.resolve())]
@@ -98,7 +98,7 @@ class Source:
         return [*options, "--generated"] if self.generated else options
 
     def load(self, name: str) -> DataSet:
-        """The data set of that name.
+        """Load the data set of this name.
 
         Raises
         ------
@@ -128,17 +128,17 @@ class Source:
         return data.take(_sample(data, self.rows))
 
     def names(self, usual: Iterable[str]) -> tuple[str, ...]:
-        """The data sets of a section, and the user's own behind them."""
+        """The names of a section's data sets, followed by the user's own."""
         return (*usual, FILE) if self.file is not None else tuple(usual)
 
 
 def own_file(file: Path) -> DataSet:
-    """A user's svmlight file with two classes, which become −1 and +1 in their order.
+    """Read a user's svmlight file with two classes. They become −1 and +1, in ascending order.
 
     Raises
     ------
     ValueError
-        If it is no svmlight file or does not have two classes.
+        If it is not an svmlight file, or does not have two classes.
     """
     from cutplane import load_svmlight
 
@@ -153,7 +153,7 @@ def own_file(file: Path) -> DataSet:
 
 
 def _sample(data: DataSet, rows: int) -> np.ndarray:
-    """So many rows or a few less, whole queries if there are any, in their order."""
+    """At most ``rows`` rows in their order. A query is kept with all its rows or left out."""
     rng = np.random.default_rng(SEED)
     if data.qid is None:
         return np.sort(rng.permutation(len(data.y))[:rows])
@@ -165,7 +165,7 @@ def _sample(data: DataSet, rows: int) -> np.ndarray:
 
 
 def data_folder(given: str | None) -> Path | None:
-    """The data folder: as given, or from the environment."""
+    """The data folder: the given one, or that of the environment variable."""
     text = given or os.environ.get(DATA_VARIABLE)
     return Path(text) if text else None
 
@@ -213,7 +213,7 @@ def _svmlight(features: int) -> Callable[[Path], tuple[sp.csr_matrix, np.ndarray
 
 
 def _targets(features: int) -> Callable[[Path], Rows]:
-    """Real targets; every feature to mean 0 and variance 1, because their units differ."""
+    """Real targets. Features are scaled to mean 0 and variance 1, because their units differ."""
 
     def load(file: Path) -> Rows:
         from sklearn.datasets import load_svmlight_file
@@ -243,7 +243,7 @@ def _queries(file: Path) -> Rows:
 
 
 def _stars(part: str) -> Callable[[Path], Rows]:
-    """Star ratings as ranks: nobody gave 5 or 6."""
+    """Star ratings as ranks. No row has 5 or 6 stars."""
 
     def load(file: Path) -> Rows:
         X, _ = _svmlight(74_851)(file)
@@ -255,7 +255,7 @@ def _stars(part: str) -> Callable[[Path], Rows]:
 
 
 def _splice_sites(file: Path) -> Rows:
-    """Windows of letters around the site, label in the line before."""
+    """Windows of letters around a site. The line before a window has its label."""
     lines = bz2.decompress(file.read_bytes()).decode("ascii").split("\n")
     heads = [line for line in lines if line.startswith(">")]
     windows = [line[SITE - BEFORE : SITE + AFTER] for line in lines if line and line[0] != ">"]
@@ -265,7 +265,7 @@ def _splice_sites(file: Path) -> Rows:
 
 
 def _news20(positive: int) -> Callable[[Path], Rows]:
-    """One of 20 groups against the others; classes lie beside the rows."""
+    """One of 20 groups against the others. A second file has the classes."""
 
     def load(file: Path) -> Rows:
         classes = np.load(file.with_name("y.npy"))

@@ -11,13 +11,13 @@ import scipy.sparse as sp
 
 from .solvers import Effort, Model, Problem
 
-# The last data and their rows in dlib's types: 30 million pairs take a minute, for every C anew.
+# The last data and their rows in dlib's types. The conversion of 30 million pairs takes a minute.
 _prepared: list[Any] = []
 KEPT_ROWS = 10_000
 
 
 def dlib_missing() -> str | None:
-    """A sentence if dlib is not installed."""
+    """A sentence that says so if dlib is not installed."""
     try:
         importlib.import_module("dlib")
     except ImportError:
@@ -26,7 +26,7 @@ def dlib_missing() -> str | None:
 
 
 def dlib_row_of(X: Any) -> Callable[[int], Any]:
-    """A function that makes dlib's sparse vector of a row."""
+    """A function that takes the number of a row and returns the row as dlib's sparse vector."""
     dlib = importlib.import_module("dlib")
     rows = sp.csr_matrix(X, dtype=np.float64)
 
@@ -39,7 +39,7 @@ def dlib_row_of(X: Any) -> Callable[[int], Any]:
 
 
 def dlib_weights(trained: Any, features: int) -> np.ndarray:
-    """w of a trained function: pairs of a feature and its weight."""
+    """w of a trained function, which has pairs of a feature and its weight."""
     w = np.zeros(features)
     for pair in trained.weights:
         if pair.first < features:
@@ -48,9 +48,9 @@ def dlib_weights(trained: Any, features: int) -> np.ndarray:
 
 
 class DlibLinear:
-    """dlib's svm_c_trainer_sparse_linear: OCAS. Its bias is regularised and cannot be left out.
+    """dlib's svm_c_trainer_sparse_linear, which is OCAS. It always has a regularised bias.
 
-    Its C multiplies the mean loss, its ε is the relative gap.
+    Its C multiplies the mean loss. Its ε is the relative gap.
     """
 
     name = "dlib"

@@ -24,7 +24,7 @@ Loaded = tuple[Any, np.ndarray]
 
 
 def _standard(X: np.ndarray) -> np.ndarray:
-    """Every column to mean 0 and variance 1."""
+    """Scale every column to mean 0 and variance 1."""
     spread = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
 

@@ -1,6 +1,6 @@
-"""What figures of all suites share: how they are found, written, and how convergence is drawn.
+"""Finds, draws and writes figures. All suites use it.
 
-Each suite draws its own in its module ``figures``, from the JSON file of a section.
+Each suite has a module ``figures``, which draws figures from the JSON file of a section.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C564B")
-RANGE = (0.2, 8.0)  # of objective / best known that is shown
+RANGE = (0.2, 8.0)  # the range of objective / best known that figures show
 
 
 def draw(content: dict[str, Any], folder: Path) -> list[Path]:
-    """The figures of a section, as files in ``folder``; none if its suite has no figures."""
+    """Draw the figures of a section as files in ``folder``. Some suites have no figures."""
     name = f"benchmarks.{content['suite']}.figures"
     if importlib.util.find_spec(name) is None:
         return []
@@ -26,7 +26,7 @@ def draw(content: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def save(figure: Any, stem: Path, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
-    """Write a figure in both formats."""
+    """Write a figure to one file per ending."""
     files = [stem.with_name(stem.name + ending) for ending in endings]
     for file in files:
         # No date inside: the same JSON gives the same file.
@@ -60,7 +60,7 @@ def convergence(cases: Sequence[dict[str, Any]]) -> Any:
     axes[-1][1].set_xlabel("seconds, compiling excluded")
     axes[-1][2].set_xlabel("iterations")
     handles, labels = axes[0][0].get_legend_handles_labels()
-    by_row = [0, 3, 1, 4, 2, 5]  # a legend fills columns first: one row per algorithm
+    by_row = [0, 3, 1, 4, 2, 5]  # legends fill columns first; this gives a row per algorithm
     figure.legend(
         [handles[k] for k in by_row],
         [labels[k] for k in by_row],
@@ -73,7 +73,7 @@ def convergence(cases: Sequence[dict[str, Any]]) -> Any:
 
 
 def _gaps(ax: Any, runs: Sequence[dict[str, Any]]) -> None:
-    """The relative gap, which is what a run waits for."""
+    """Draw the relative gap, by which a run decides when to stop."""
     for record, colour in zip(runs, (BLUE, ORANGE), strict=True):
         trace = record["trace"]
         gaps = [1 - d / p for p, d in zip(trace["primal"], trace["dual"], strict=True)]

@@ -1,4 +1,4 @@
-"""Measuring: what the machine is, what compiling costs, repeated times, memory, child processes."""
+"""Measurements: facts about the machine, time of compiling, repeated runs, memory, processes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def now() -> str:
-    """The time, to the second, in UTC."""
+    """The present time in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
@@ -75,7 +75,7 @@ def usable_cores() -> int:
 
 
 def load_average() -> float | None:
-    """Of the last minute: above the number of our threads, somebody else was at work."""
+    """The load of the last minute. If it is above the number of our threads, others worked too."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
@@ -109,7 +109,7 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str | None:
-    """The commit of this checkout, marked if files differ from it."""
+    """The commit of this checkout, with a mark if files differ from it."""
     try:
         answer = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],
@@ -128,7 +128,7 @@ def _commit() -> str | None:
 
 
 class CompileWatch:
-    """Seconds that numba spends compiling, or loading what it compiled before, inside ``with``."""
+    """Measures the seconds in which numba compiles or loads compiled code inside ``with``."""
 
     def __init__(self) -> None:
         from numba.core import event
@@ -152,7 +152,7 @@ class CompileWatch:
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
-    """Best, median and all of repeated measurements."""
+    """The best, the median and all of repeated measurements."""
     return {
         "best": min(values),
         "median": statistics.median(values),
@@ -174,17 +174,17 @@ def _status_bytes(key: str) -> int | None:
 
 
 def resident_bytes() -> int | None:
-    """Memory of this process now; None where the system does not tell."""
+    """Memory of this process now, or None if the system does not tell."""
     return _status_bytes("VmRSS")
 
 
 def peak_bytes() -> int | None:
-    """The most it ever was, or since ``reset_peak``."""
+    """The largest memory of this process so far, or since ``reset_peak``."""
     return _status_bytes("VmHWM")
 
 
 def reset_peak() -> bool:
-    """Let the peak count from now; False where the system does not allow it."""
+    """Measure the peak from now on. Returns False if the system does not allow that."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -193,12 +193,12 @@ def reset_peak() -> bool:
 
 
 def release_free_memory() -> None:
-    """Give what is free back to the system, so that memory in use is what is resident."""
+    """Give free memory back to the system, so that only memory in use is resident."""
     import ctypes
     import gc
 
     gc.collect()
-    with contextlib.suppress(AttributeError, OSError):  # not the GNU C library
+    with contextlib.suppress(AttributeError, OSError):  # another C library than GNU's
         ctypes.CDLL(None).malloc_trim(0)
 
 
@@ -211,9 +211,9 @@ def child(
     seconds: float = CHILD_SECONDS,
     package: Path | None = None,
 ) -> dict[str, Any]:
-    """Run ``python -m benchmarks.probes`` with these arguments; its last line is JSON.
+    """Run ``python -m benchmarks.probes`` with these arguments, and return its last line, JSON.
 
-    A child that its alarm clock ended raises TimeoutError.
+    If the child's alarm has ended it, TimeoutError is raised.
     The child imports the same cutplane as this process, or that of the folder ``package``.
     """
     import cutplane
@@ -236,12 +236,12 @@ def child(
 
 
 def fresh_cache() -> tempfile.TemporaryDirectory[str]:
-    """A folder for numba's cache with nothing in it."""
+    """An empty folder for numba's cache."""
     return tempfile.TemporaryDirectory(prefix="cutplane-cold-")
 
 
 def memory_speed(threads: int, megabytes: int = 256) -> float:
-    """Bytes per second at which so many threads read an array that no cache holds, best of five."""
+    """Bytes per second with which threads read an array larger than the caches; best of five."""
     from cutplane.exec import SerialExecutor, ThreadExecutor
 
     numbers = np.ones(megabytes << 17)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def estimator(name: str) -> dict[str, float]:
-    """CPU seconds of importing scikit-learn and numba, then an estimator, then its first fit."""
+    """CPU seconds to import scikit-learn and numba, to import an estimator, and to fit it first."""
     begin = time.process_time()
     import numba  # noqa: F401
     import sklearn.linear_model
@@ -43,7 +43,7 @@ def estimator(name: str) -> dict[str, float]:
 
 
 def fits(arguments: argparse.Namespace) -> dict[str, object]:
-    """Seconds of fits with default settings, of any version of the package that is imported."""
+    """Seconds of fits with default settings, with the imported version of the package."""
     from cutplane import LinearSVC
 
     from .datasets import Source, data_folder
@@ -68,7 +68,7 @@ def fits(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def memory(arguments: argparse.Namespace) -> dict[str, object]:
-    """Peak memory during a fit, above what was in use before it with the data touched."""
+    """Peak memory during a fit, less the memory in use before it, in which the data are."""
     from . import measure
     from .datasets import Source, data_folder
     from .solvers import Cutplane, Effort, Problem, run
@@ -85,7 +85,7 @@ def memory(arguments: argparse.Namespace) -> dict[str, object]:
     before, peak_before = measure.resident_bytes(), measure.peak_bytes()
     trained = ours.train(problem, problem.data, Effort(tol=1e-3))
     peak = measure.peak_bytes()
-    # If the peak could not be reset, what loading the data took is taken off, which flatters.
+    # Without a reset, the peak of loading the data is subtracted, which makes the fit look better.
     base = before if exact else peak_before
     trace = trained.results_[0].trace
     return {
@@ -102,7 +102,7 @@ def memory(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def dataset(arguments: argparse.Namespace) -> dict[str, object]:
-    """A fit on a data set on disk: memory by kind, passes, what the disk takes for the same."""
+    """A fit on a data set on disk: memory by kind, passes, and the disk's time for such passes."""
     from pathlib import Path
 
     import numpy as np
@@ -165,7 +165,7 @@ def dataset(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def kernel_memory(question: dict, source: Source) -> dict[str, object]:
-    """Peak memory during a fit of a kernel machine, above what was in use before it."""
+    """Peak memory during a fit of a kernel machine, less the memory in use before it."""
     from . import measure
     from .kernels.solvers import KernelProblem, fit_ours, sample
 
@@ -185,7 +185,7 @@ def kernel_memory(question: dict, source: Source) -> dict[str, object]:
         **problem.facts(),
         "peak_was_reset": exact,
         "extra_bytes": None if peak is None or base is None else peak - base,
-        # The rows as doubles and, at the same time, shifted to their mean.
+        # A fit holds two copies of the rows in float64: as they are, and shifted to their mean.
         "copies_bytes": (8 + 8) * X.shape[0] * X.shape[1],
         "fit": record,
         "checksum": touched,
@@ -202,7 +202,7 @@ def _kernel_probe(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def main() -> None:
-    """Run one probe."""
+    """Run the probe that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.probes")
     commands = parser.add_subparsers(dest="probe", required=True)
     commands.add_parser("estimator").add_argument("name")

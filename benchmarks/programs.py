@@ -30,12 +30,12 @@ from .solvers import Effort, Model, Problem
 if TYPE_CHECKING:
     from .measures.solvers import MeasureProblem
 
-SECONDS = 600.0  # a program that has not ended by then has failed
+SECONDS = 600.0  # a program that takes longer has failed
 _RUNTIME = re.compile(r"Runtime in cpu-seconds:\s*([0-9.eE+-]+)")
 
 
 class Program:
-    """What the three have in common."""
+    """The base of the three programs."""
 
     name: str
     program: str
@@ -47,7 +47,7 @@ class Program:
         return None
 
     def options(self, problem: Any, effort: Effort) -> list[str]:
-        """On the command line, before the two files."""
+        """The options on the command line, before the names of the two files."""
         raise NotImplementedError
 
     def prepare(self, problem: Any) -> tempfile.TemporaryDirectory[str]:
@@ -86,7 +86,7 @@ class Program:
 
 
 class SvmLight(Program):
-    """``svm_learn``: decomposition. Without ``-b 0`` its bias is free, as ours."""
+    """``svm_learn``, a decomposition method. Without ``-b 0`` its bias is free, as ours is."""
 
     name, program = "SVM-light", "svm_learn"
 
@@ -99,7 +99,7 @@ class SvmLight(Program):
 
 
 class SvmPerf(Program):
-    """``svm_perf_learn``: plain cutting planes; its bias is a constant feature."""
+    """``svm_perf_learn``, plain cutting planes. Its bias is the weight of a constant feature."""
 
     name, program = "SVM-perf", "svm_perf_learn"
 
@@ -114,7 +114,7 @@ class SvmPerf(Program):
 
 
 class SvmRank(Program):
-    """``svm_rank_learn``: swapped pairs within queries."""
+    """``svm_rank_learn``, which minimises swapped pairs within queries."""
 
     name, program = "SVM-rank", "svm_rank_learn"
 

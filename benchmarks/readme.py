@@ -30,7 +30,7 @@ PICTURED = "The default fit of cutplane against the best other solver, a point p
 
 
 def record(folder: Path) -> Content:
-    """The section ``linear`` of the engine, which is the benchmark of record."""
+    """The section ``linear`` of the suite engine, which is the main benchmark."""
     file = folder / "engine" / "linear.json"
     if not file.is_file():
         raise ValueError(f"the section linear of the engine has not been run into {file.parent}")
@@ -38,7 +38,7 @@ def record(folder: Path) -> Content:
 
 
 def region(folder: Path) -> str:
-    """What belongs between the marks of the README: the figure, and what it shows."""
+    """The text between the marks of the README: the figure and what it shows."""
     return f"![{PICTURED}]({FIGURE.as_posix()})\n\n{_wrapped(_compared(record(folder)))}"
 
 
@@ -63,7 +63,7 @@ def larger_than_memory(folder: Path) -> str:
 
 
 def draw_figure(folder: Path, file: Path) -> None:
-    """Draw the figure of both into a file, whose ending is the format."""
+    """Draw the README's figure into a file, whose ending gives the format."""
     file.parent.mkdir(parents=True, exist_ok=True)
     save(times(record(folder)["cases"]), file.with_suffix(""), (file.suffix,))
 
@@ -79,7 +79,7 @@ def _origin(content: Content) -> str:
 
 
 def _compared(content: Content) -> str:
-    """What was compared, and how it ended."""
+    """Sentences about what was compared, and the outcome."""
     fits = [case for case in content["cases"] if "regret" in case]
     found = np.array([case["regret"] for case in fits])
     peers = list(dict.fromkeys(peer["solver"] for case in fits for peer in case["peers"]))
@@ -98,7 +98,7 @@ def _compared(content: Content) -> str:
 
 
 def _measured(content: Content) -> str:
-    """How the times were taken, and what the figure cannot show."""
+    """Sentences about how times were measured, and about what the figure does not show."""
     fits = [case for case in content["cases"] if "regret" in case]
     certified = sum(case["relative_gap"] <= 1e-3 for case in fits)
     return (
@@ -112,14 +112,14 @@ def _measured(content: Content) -> str:
 
 
 def _listed(words: Sequence[str]) -> str:
-    # A name with a comma in it would fall apart in a list.
+    # A comma within a name would look like two names in a list.
     words = [w.replace(", 2 threads", " (one thread and two)") for w in words]
     kept = [w for w in words if f"{w} (one thread and two)" not in words]
     return ", ".join(kept[:-1]) + " and " + kept[-1] if len(kept) > 1 else "".join(kept)
 
 
 def _grown(folder: Path) -> str:
-    """Paths and growth, if they have been run."""
+    """Sentences about paths and growth, if these sections have been run."""
     words = []
     if (folder / "paths.json").is_file():
         ratios = [case["ratio"] for case in load(folder / "paths.json")["cases"]]
@@ -168,7 +168,7 @@ def renewed(readme: str, text: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write README.md and the figure, or check the first."""
+    """Write README.md and the figure, or check README.md."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.readme", description=__doc__.splitlines()[0]
     )

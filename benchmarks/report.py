@@ -1,4 +1,4 @@
-"""What a section writes: one JSON file with machine, settings, cases and checks."""
+"""The JSON file that a section writes, with machine, settings, cases and checks."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from .measures.solvers import MeasureProblem
 
 SCHEMA = 1
-TOL = 1e-3  # the relative gap of all "loose" runs, and the distance that counts as reached
-ROUNDING = 1e-9  # relative: two sums of the same numbers in another order
+TOL = 1e-3  # the relative gap of all "loose" runs, and the distance at which a peer is done
+ROUNDING = 1e-9  # relative difference of sums of the same numbers in another order
 TRACE_POINTS = 300
 WARM_UP_ITERATIONS = 40
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line chooses.
+    """The settings that the command line chooses.
 
     Attributes
     ----------
     repeats : int
-        Runs of which best and median are taken.
+        Number of runs, of which the best and the median count.
     tight_seconds : float
         Time limit of each of our runs, also at a tight tolerance.
     cpa_iterations, cpa_seconds
-        Where the plain cutting plane algorithm is given up.
+        Limits of the plain cutting plane algorithm.
     peer_seconds : float
-        All runs of a peer on one case of section ``speed`` together.
+        Time limit of all runs of a peer on one case of section ``speed``.
     peers : tuple of str
-        Peers of section ``speed``.
+        The peers of section ``speed``.
     before : Path or None
         Another checkout of the project, which section ``linear`` of engine times as well.
     """
@@ -59,7 +59,7 @@ class Settings:
     before: Path | None = None
 
     def facts(self) -> dict[str, Any]:
-        """For the JSON: no folder of this machine."""
+        """The settings for the JSON file, without folders of this machine."""
         facts = dataclasses.asdict(self)
         source = facts.pop("source")
         facts["before"] = self.before is not None
@@ -68,12 +68,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Check:
-    """A claim and whether it held.
+    """A claim, and whether it holds.
 
     Attributes
     ----------
     kind : {'certificate', 'target'}
-        What must never be wrong, or what the project promised.
+        A certificate must never be wrong. A target is what the project promises.
     """
 
     claim: str
@@ -94,15 +94,15 @@ def at_least(claim: str, value: float, bound: float, kind: str = "target") -> Ch
 
 
 def best_objective(runs: Iterable[Run]) -> float:
-    """The best known objective: the lowest of all runs on the same problem."""
+    """The best known objective of a problem, the lowest of all runs."""
     return min(r.objective for r in runs)
 
 
 def certificate_checks(runs: Sequence[Run]) -> list[Check]:
-    """Whether the certificates of our runs agree with the best of all runs on a problem.
+    """Check the certificates of our runs against the best of all runs on a problem.
 
-    The lower bound must not be above any objective that somebody reached; the objective in the
-    certificate must be that of the model; a run that says that it converged must be that close.
+    A lower bound must not be above an objective that some run has reached. The objective in a
+    certificate must be that of the model. A run that converged must be as close as its tolerance.
     """
     best = best_objective(runs)
     checks = []
@@ -131,21 +131,21 @@ def _effort_text(effort: Effort) -> str:
 
 
 def reached_check(done: Run, runs: Iterable[Run]) -> Check:
-    """The claim that a run at TOL is within TOL of the best known; if it was stopped, a target."""
+    """The claim that a run at TOL is within TOL of the best known. For a stopped run, a target."""
     bound = best_objective(runs) * (1 + TOL)
     kind = "certificate" if done.details["status"] == "converged" else "target"
     return at_most(f"primal ≤ best known·(1 + {TOL:g})", done.objective, bound, kind)
 
 
 def converged_check(done: Run) -> Check:
-    """The claim that a run was not stopped before its tolerance."""
+    """The claim that a run has reached its tolerance."""
     gap, tol = done.details["relative_gap"], done.effort.tol or TOL
     ok = done.details["status"] == "converged"
     return Check(f"{done.solver} converges to {tol:g}", ok, gap, tol, "target")
 
 
 def thin_trace(result: Any, points: int = TRACE_POINTS) -> dict[str, list[float]]:
-    """A trace of at most some 300 points, dense at the beginning, with the last one."""
+    """A trace with about 300 points at most, dense at the beginning, and with the last point."""
     count = len(result.trace)
     chosen = sorted(
         {min(count - 1, round(count ** (k / (points - 1))) - 1) for k in range(points)}
@@ -192,9 +192,9 @@ class Report:
     # -- earlier runs -----------------------------------------------------------------
 
     def resume(self) -> str | None:
-        """Keep what the file has; returns a sentence instead if it was measured in another way.
+        """Keep the cases of the file, or return a sentence if they were measured in another way.
 
-        Cases that are kept say when and at which commit they were measured.
+        Kept cases say when, and at which commit, they were measured.
         """
         if not self.file.exists():
             return None
@@ -212,21 +212,21 @@ class Report:
         return None
 
     def known(self, what: str) -> dict[str, Any] | None:
-        """A case that was measured before, by its ``what``."""
+        """The case with this ``what``, if it was measured before."""
         return next((c for c in self.content["cases"] if c.get("what") == what), None)
 
     def partial(self, what: str) -> list[Any]:
-        """What is known of a case that was not finished: change it, and call ``save``."""
+        """The content of an unfinished case. The caller changes it and calls ``save``."""
         return self.content.setdefault("partial", {}).setdefault(what, [])
 
     # -- words ------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Progress, for whoever watches."""
+        """Print progress."""
         print(f"[{self.section}] {text}", flush=True)
 
     def skip(self, text: str) -> None:
-        """Something is left out: said once, and stored."""
+        """Print and store that something is left out; the same sentence only once."""
         if text not in self.content["skipped"]:
             self.content["skipped"].append(text)
             self.say(f"skipped: {text}")
@@ -234,7 +234,7 @@ class Report:
 
     @contextmanager
     def attempt(self, label: str) -> Iterator[None]:
-        """A case that fails must not take the others with it."""
+        """Catch and record errors of a case, so that the other cases still run."""
         try:
             yield
         except Exception as error:
@@ -246,7 +246,7 @@ class Report:
     # -- data and solvers -------------------------------------------------------------
 
     def load(self, name: str) -> DataSet | None:
-        """A data set, or None if it is missing. The last one is kept."""
+        """Load a data set; None if it is missing. The last one stays in memory."""
         if self._loaded is not None and self._loaded[0] == name:
             return self._loaded[1]
         self._loaded = None
@@ -275,7 +275,7 @@ class Report:
         return found
 
     def warm_up(self, solver: Solver, problem: Problem | MeasureProblem) -> None:
-        """Compile and import what the problem needs, on a few of its rows; store what it took."""
+        """Compile and import what the problem needs, on a few of its rows. Store the seconds."""
         key = (solver.name, problem.data.name, problem.loss, problem.bias)
         if key in self._warm:
             return
@@ -300,7 +300,7 @@ class Report:
         effort: Effort,
         prepared: Any = None,
     ) -> Run:
-        """A run in which nothing was compiled: one that compiled something is repeated."""
+        """A run in which nothing was compiled. A run that compiled something is repeated."""
         if prepared is None:
             prepared = solver.prepare(problem)
         for _ in range(3):
@@ -315,9 +315,9 @@ class Report:
     # -- results ----------------------------------------------------------------------
 
     def add(self, case: dict[str, Any], checks: Sequence[Check] = (), label: str = "") -> None:
-        """Store a case; say loudly which of its checks are violated.
+        """Store a case, and print which of its checks are violated.
 
-        Of a quick run only the certificates are judged: targets are for the full data.
+        In a quick run only certificates are checked, because targets are about the full data.
         """
         judged = [c for c in checks if c.kind == "certificate" or not self.settings.quick]
         for check in judged:
@@ -334,7 +334,7 @@ class Report:
         self.save()
 
     def finish(self) -> bool:
-        """Mark the file as complete; whether everything held."""
+        """Mark the file as complete. Returns whether all checks held."""
         self.content["complete"] = True
         self.content["seconds"] = time.perf_counter() - self._began
         self.content["machine"]["load_average_at_end"] = measure.load_average()
@@ -349,7 +349,7 @@ class Report:
         return violated == 0 and failed == 0
 
     def save(self) -> None:
-        """Write the file aside and rename it."""
+        """Write a temporary file and rename it."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         aside = self.file.with_suffix(".json.part")
         aside.write_text(json.dumps(self.content, indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -1,4 +1,4 @@
-"""The risks of pairs and measures in plain numpy, to judge every model by.
+"""The risks of pairs and measures in plain numpy. Every model is judged by them.
 
 Written from the formulas, apart from the library: no numba, no kept order, all tables
 of F1 instead of a search. Symbols: scores f, p positives among m rows.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-LEAF = 256  # rows that are compared with one another
+LEAF = 256  # among so many rows, every row is compared with every other
 
 
 def count_pairs(y: np.ndarray, qid: np.ndarray | None = None) -> int:
@@ -44,7 +44,7 @@ def pair_risk(scores: np.ndarray, y: np.ndarray, qid: np.ndarray | None = None) 
 
 
 def _pair_sum(scores: np.ndarray, y: np.ndarray) -> float:
-    """Halves by target: all pairs between an upper and a lower half, then inside each."""
+    """Split rows by target into an upper and a lower half; sum over pairs across, then inside."""
     order = np.argsort(y, kind="stable")
     f, level = scores[order], np.unique(y[order], return_inverse=True)[1]
     total, ranges = 0.0, [(0, len(f))]
@@ -68,8 +68,8 @@ def _pair_sum(scores: np.ndarray, y: np.ndarray) -> float:
 
 
 def _between(lower: np.ndarray, upper: np.ndarray) -> float:
-    """Σ max(0, 1 − f_i + f_j), i of the upper and j of the lower (sorted)."""
-    center = lower[len(lower) // 2]  # keeps digits if all scores are far from 0
+    """Σ max(0, 1 − f_i + f_j) over i of the upper and j of the lower rows, both sorted."""
+    center = lower[len(lower) // 2]  # keeps the digits of scores far from 0
     lower, upper = lower - center, upper - center
     first = np.searchsorted(lower, upper - 1.0, side="right")
     suffix = np.concatenate([np.cumsum(lower[::-1])[::-1], [0.0]])
@@ -77,7 +77,7 @@ def _between(lower: np.ndarray, upper: np.ndarray) -> float:
 
 
 def f1_risk(scores: np.ndarray, y: np.ndarray) -> float:
-    """All (p + 1)(m − p + 1) tables."""
+    """The risk of F1, from all (p + 1)(m − p + 1) tables."""
     positives, negatives = np.sort(scores[y > 0]), np.sort(scores[y <= 0])[::-1]
     p, m = len(positives), len(scores)
     lowest = np.concatenate([[0.0], np.cumsum(positives)])  # Σ of the lowest
@@ -90,7 +90,7 @@ def f1_risk(scores: np.ndarray, y: np.ndarray) -> float:
 
 
 def top_risk(scores: np.ndarray, y: np.ndarray, k: int, *, recall: bool = False) -> float:
-    """Precision or recall among the k highest rows."""
+    """The risk of precision or recall among the k highest rows."""
     positives, negatives = np.sort(scores[y > 0]), np.sort(scores[y <= 0])[::-1]
     p, m = len(positives), len(scores)
     best = min(k, p)

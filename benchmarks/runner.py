@@ -13,7 +13,7 @@ from .report import Report, Settings
 
 RESULTS = Path(__file__).resolve().parent / "results"
 QUICK_ROWS = 1000
-QUICK = {  # instead of the defaults of Settings
+QUICK = {  # settings of --quick
     "repeats": 2,
     "tight_seconds": 0.5,
     "cpa_iterations": 300,
@@ -37,7 +37,7 @@ class Suite:
     defaults : mapping
         Settings of this suite that differ from those of ``Settings``.
     resumable : tuple of str
-        Sections that can go on where an earlier run ended.
+        Sections that can continue where an earlier run ended.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Suite:
                 parser.error(f"--resume: {refusal}; give the same ones, or another --out")
             self.sections[name](report)
             held &= report.finish()
-        from .tables import table  # drawn from the JSON, like any later table
+        from .tables import table  # it reads the JSON file, as for any later table
 
         for name in names:
             print()
@@ -138,8 +138,8 @@ class Suite:
         parser.add_argument(
             "--before",
             type=Path,
-            help="the folder of another checkout of this project: suite checkouts and section linear "
-            "of engine time it too, in processes of its own, and compare",
+            help="the folder of another checkout of this project: suite checkouts and section "
+            "linear of engine time it in processes of its own, and compare",
         )
         if self.resumable:
             parser.add_argument(

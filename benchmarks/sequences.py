@@ -15,7 +15,7 @@ from .datasets import MissingDataError, Source
 
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 SEED = 20000914
-RAREST = 3  # occurrences of a feature in the training sentences
+RAREST = 3  # a feature must occur so often in the training sentences
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Sequences:
     fold: np.ndarray
 
     def of(self, chosen: np.ndarray) -> Sequences:
-        """Some of the sequences, by a mask."""
+        """The sequences that a mask chooses."""
         tokens = np.repeat(chosen, self.lengths)
         return Sequences(self.X[tokens], self.y[tokens], self.lengths[chosen], self.fold[chosen])
 
@@ -106,13 +106,13 @@ def features(sentence: Sentence, i: int) -> list[str]:
 
 
 def vocabulary(train: list[Sentence]) -> dict[str, int]:
-    """Numbers of the features that are not too rare."""
+    """A number for every feature that is not too rare."""
     count = Counter(f for s in train for i in range(len(s)) for f in features(s, i))
     return {f: k for k, f in enumerate(sorted(f for f, c in count.items() if c >= RAREST))}
 
 
 def as_rows(some: list[Sentence], numbers: dict[str, int]) -> Sequences:
-    """Binary features of all tokens; unknown ones are left out."""
+    """Binary features of all tokens. Unknown features are left out."""
     indices: list[int] = []
     starts = [0]
     for sentence in some:

@@ -61,7 +61,7 @@ class Problem:
         return objective(self, model)
 
     def few_rows(self, per_class: int = 64) -> Problem:
-        """The same problem on a few rows of each class: same types, same number of features."""
+        """The same problem on a few rows of each class, with the same types and features."""
         y = self.data.y
         rows = np.sort(np.concatenate([np.flatnonzero(y == k)[:per_class] for k in self.classes]))
         data = DataSet(self.data.name, self.data.X[rows], y[rows], self.data.origin)
@@ -70,7 +70,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Model:
-    """w of shape (features,), b a number."""
+    """A linear model: w of shape (features,), and the bias b."""
 
     w: np.ndarray
     b: float
@@ -78,9 +78,9 @@ class Model:
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to try; None leaves the solver's own default.
+    """How hard a solver tries. None stands for the solver's default.
 
-    ``threads`` is for ours, ``time_limit`` for ours and for programs: no other peer has them.
+    Only our solvers have ``threads``. Only our solvers and programs have ``time_limit``.
     """
 
     tol: float | None = None
@@ -92,7 +92,7 @@ class Effort:
         return {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
 
     def settings(self) -> dict[str, Any]:
-        """As parameters of our estimators."""
+        """The effort as parameters of our estimators."""
         return {"n_jobs" if key == "threads" else key: v for key, v in self.facts().items()}
 
 
@@ -103,13 +103,13 @@ class Run:
     Attributes
     ----------
     seconds : float
-        Wall time of the training call.
+        Wall time of the call that trains.
     compile_seconds : float
-        Part of it spent compiling, or loading compiled code.
+        The part of it in which code was compiled or loaded.
     objective : float
-        By ``objective``.
+        As ``objective`` computes it.
     details : dict
-        What else the solver says, in JSON's types.
+        What else the solver reports, in JSON's types.
     result : SolveResult or None
         Of our solvers.
     """
@@ -124,7 +124,7 @@ class Run:
     result: Any = field(default=None, repr=False)
 
     def record(self) -> dict[str, Any]:
-        """For the JSON."""
+        """The run for the JSON file."""
         return {
             "solver": self.solver,
             "effort": self.effort.facts(),
@@ -136,7 +136,7 @@ class Run:
 
 
 def objective(problem: Problem, model: Model) -> float:
-    """F of a model, in float64."""
+    """F of a model, computed in float64."""
     w = np.asarray(model.w, dtype=np.float64)
     b = np.asarray(model.b, dtype=np.float64)
     scores = problem.data.X @ w + b
@@ -154,13 +154,13 @@ def objective(problem: Problem, model: Model) -> float:
 
 
 class Solver(Protocol):
-    """An adapter. ``prepare`` is not timed, ``train`` is, ``finish`` is not."""
+    """An adapter of a solver. Only the time of ``train`` counts, not ``prepare`` and ``finish``."""
 
     name: str
     ours: bool
 
     def missing(self) -> str | None:
-        """A sentence if the solver cannot be used here."""
+        """A sentence that says why the solver cannot run here; None if it can."""
 
     def solves(self, problem: Problem) -> bool: ...
 
@@ -169,11 +169,11 @@ class Solver(Protocol):
     def train(self, problem: Problem, prepared: Any, effort: Effort) -> Any: ...
 
     def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
-        """The model, details for the JSON, and our SolveResult if there is one."""
+        """The model, details for the JSON file, and the SolveResult of our solvers."""
 
 
 def run(solver: Solver, problem: Problem, effort: Effort, prepared: Any = None) -> Run:
-    """Train once and judge the model."""
+    """Train once, and compute the objective of the model."""
     if prepared is None:
         prepared = solver.prepare(problem)
     blas = contextlib.nullcontext() if solver.ours else threadpool_limits(1, "blas")
@@ -184,7 +184,7 @@ def run(solver: Solver, problem: Problem, effort: Effort, prepared: Any = None) 
         seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     model, details, result = solver.finish(problem, trained)
     details["cpu_seconds"] = cpu
-    seconds = details.pop("seconds", seconds)  # of a program that reads its data itself
+    seconds = details.pop("seconds", seconds)  # programs report them without the reading
     value = problem.objective(model)
     return Run(solver.name, effort, seconds, watch.seconds, value, model, details, result)
 
@@ -232,7 +232,7 @@ class Cutplane:
 
 
 class ScikitLearn:
-    """scikit-learn: LinearSVC for both hinges, LogisticRegression for the logistic loss.
+    """scikit-learn's LinearSVC for both hinges, and LogisticRegression for the logistic loss.
 
     ``logistic`` is the solver of the latter: its default, or ``newton-cholesky``, which is the
     better one for few features.
@@ -245,7 +245,7 @@ class ScikitLearn:
         self.name = "scikit-learn" + ("" if logistic == "lbfgs" else f" {logistic}")
 
     def missing(self) -> str | None:
-        return None  # cutplane depends on it
+        return None  # cutplane needs it anyway
 
     def solves(self, problem: Problem) -> bool:
         if problem.loss == "logistic":
@@ -292,7 +292,7 @@ class ScikitLearn:
 
 
 class Liblinear:
-    """liblinear: -s 3, 2 and 0 for our losses, ``-m`` threads with its multicore build."""
+    """liblinear, with -s 3, 2 and 0 for our losses. Its multicore build has ``-m`` threads."""
 
     ours = False
     types = {"hinge": 3, "squared_hinge": 2, "logistic": 0}  # noqa: RUF012
@@ -339,7 +339,7 @@ class Liblinear:
     def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
         features, biased = trained.nr_feature, problem.bias != "none"
         column = np.ctypeslib.as_array(trained.w, shape=(features + biased,))
-        if trained.get_labels()[0] < 0:  # its positive class is the one it met first
+        if trained.get_labels()[0] < 0:  # liblinear's positive class is that of the first row
             column = -column
         details = {"options": f"-s {self.types[problem.loss]}"}
         return Model(column[:features].copy(), column[features] if biased else 0.0), details, None

@@ -23,7 +23,7 @@ def load(file: Path) -> Content:
 
 
 def table(file: Path) -> str:
-    """A section as Markdown: heading, where and when, table, what did not hold."""
+    """A section as Markdown: heading, machine and time, table, violated checks."""
     content = load(file)
     title, draw = tables_of(content["suite"])[content["section"]]
     parts = [f"## {title}", _origin(content), draw(content["cases"])]
@@ -32,7 +32,7 @@ def table(file: Path) -> str:
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table, words to the left and numbers to the right."""
+    """A Markdown table. Words are aligned to the left, numbers to the right."""
     words = [k == 0 or any(str(row[k])[:1].isalpha() for row in rows) for k in range(len(columns))]
     lines = ["| " + " | ".join(columns) + " |"]
     lines.append("|" + "".join("---|" if left else "---:|" for left in words))
@@ -41,7 +41,7 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def titled(rows: Sequence[Mapping[str, object]]) -> str:
-    """A Markdown table of rows whose cells have their columns' titles."""
+    """A Markdown table of rows that map the columns' titles to cells."""
     return markdown(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
 
 
@@ -88,7 +88,7 @@ def _remarks(content: Content) -> list[str]:
 
 
 def case_name(case: Content) -> str:
-    """A case in a few words."""
+    """A case in few words."""
     if "what" in case or "data" not in case:
         return case.get("what", "")
     words = [case["data"], case.get("loss", ""), f"C={case['C']:g}"]
@@ -103,14 +103,14 @@ def seconds_text(value: float) -> str:
 
 
 def iterations_text(record: Content) -> str:
-    """Iterations, or where and how far a run was stopped."""
+    """The iterations, or after how many a run was stopped and with which gap."""
     if record["status"] == "converged":
         return str(record["n_iter"])
     return f"> {record['n_iter']} ({record['status']}, gap {record['relative_gap']:.1e})"
 
 
 def tables_of(suite: str) -> Tables:
-    """The tables of a suite, in their order."""
+    """The tables of a suite, in the order of its sections."""
     tables: Tables = importlib.import_module(f"benchmarks.{suite}.tables").TABLES
     return tables
 

@@ -10,6 +10,6 @@ Rows = tuple[Any, ...]  # X and y, and the query of each row if there are querie
 
 
 def equal_ranks(y: np.ndarray, count: int) -> np.ndarray:
-    """Ranks 0, 1, … of about equally many rows; equal targets have the same rank."""
+    """Ranks 0, 1, … with about equally many rows each. Equal targets get the same rank."""
     edges = np.quantile(y, np.arange(1, count) / count)
     return np.searchsorted(edges, y, side="right").astype(np.int64)

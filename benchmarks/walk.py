@@ -23,13 +23,13 @@ import cutplane
 
 PACKAGE = str(Path(cutplane.__file__).parent)
 ROWS, FEATURES = 3000, 20
-# Frames of their own before Python 3.12, but no functions.
+# Before Python 3.12 these have frames of their own, but they are not functions.
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 @dataclass(frozen=True)
 class Calls:
-    """What a call runs inside the package."""
+    """What a call has run inside the package."""
 
     files: list[str]
     functions: list[str]
@@ -42,7 +42,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class Case:
-    """A fit, and the most files, functions and levels that it should take."""
+    """A fit, and the largest numbers of files, functions and levels that it should take."""
 
     name: str
     fit: Callable[[], Any]
@@ -52,7 +52,7 @@ class Case:
 
 
 def walk_of(call: Callable[[], Any]) -> Calls:
-    """The walk of a call; what it returns is not looked at."""
+    """The walk of a call, whose result is not used."""
     seen: set[CodeType] = set()
     chain: list[CodeType] = []
     deepest: list[CodeType] = []

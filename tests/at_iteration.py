@@ -7,7 +7,7 @@ from typing import Any
 
 
 class At:
-    """Does something after one iteration, once."""
+    """A callback that does something once, after one iteration."""
 
     def __init__(self, number: int, action: Callable[[], Any]) -> None:
         self.number, self.action, self.done = number, action, False

@@ -64,7 +64,7 @@ def _simplex_minus_label(rng: np.random.Generator, labels: np.ndarray) -> np.nda
 
 @dataclass(frozen=True)
 class RiskCase:
-    """A risk, its loss in numpy, and random dual points (per unit of weight)."""
+    """A risk with its loss in numpy, and random dual points per unit of weight."""
 
     name: str
     make: Callable[[], Risk]
@@ -90,15 +90,15 @@ class RiskCase:
         return scale * rng.normal(size=(rows, *tail))
 
     def risk(self, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
-        """Mean risk, by numpy."""
+        """The mean risk, computed by numpy."""
         return float(np.average(self.losses(scores, labels), weights=weights))
 
     def sum(self, scores: np.ndarray, bias: float, targets: Targets) -> float:
-        """Σ weight·loss, by numpy."""
+        """Σ weight·loss, computed by numpy."""
         return float(targets.weights @ self.losses(scores + bias, targets.labels))
 
     def dual_point(self, rng: np.random.Generator, targets: Targets) -> np.ndarray:
-        """Coefficients somewhere in the domain of the conjugate."""
+        """Random coefficients in the domain of the conjugate."""
         unit = self.dual(rng, targets.labels)
         return (targets.weights * unit.T).T
 
@@ -211,7 +211,7 @@ def case(request: pytest.FixtureRequest) -> RiskCase:
 
 @pytest.fixture(scope="session")
 def all_cases() -> dict[str, RiskCase]:
-    """Every risk by name."""
+    """All risks, by name."""
     return {case.name: case for case in RISKS}
 
 

@@ -1,4 +1,4 @@
-"""Who may import whom, read from the source: the arrows of the design, and no others."""
+"""Which part imports which, read from the source: only what the table in CONTRIBUTING.md allows."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def breaches(condition) -> list[str]:
 
 
 def test_the_parser_sees_the_imports():
-    """A check that finds nothing to check would pass for ever."""
+    """A check that finds no imports would always pass."""
     assert len(FILES) > 25
     targets = {(part_of(entry.file), entry.own) for entry in IMPORTS if entry.own}
     assert {("solvers", "objective"), ("objective", "risks"), ("risks", "loops")} <= targets

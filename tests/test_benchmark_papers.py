@@ -130,7 +130,7 @@ def test_figures_of_the_svm_perf_paper(load, tmp_path: Path, capsys, monkeypatch
 
 
 def test_model_selection_by_hand(load, monkeypatch) -> None:
-    """The C of the best validation area is taken, times are added, a budget cuts the grid."""
+    """It takes the C of the best validation area, adds the times, and stops at the budget."""
     selection, datasets = load("papers.selection"), load("datasets")
     data = datasets.Source(rows=250, generated=True).load("w8a")
     split = load("measures.selection").folds(data)[0]

@@ -24,7 +24,7 @@ def draw_chunks(rng):
 
 
 def written(found, length, scheme):
-    """The tags of chunks, by the definition of the scheme."""
+    """Write chunks as tags, by the definition of the scheme."""
     tags = ["O"] * length
     for number, (kind, a, b) in enumerate(found):
         tags[a:b] = [f"I-{kind}"] * (b - a)

@@ -75,7 +75,7 @@ def _name(path: Path) -> str:
 
 
 class CloseNumbers(doctest.OutputChecker):
-    """Accepts other numbers if they are close, and any gap, count or time."""
+    """Accepts outputs with other numbers if they are close, and with any gap, count or time."""
 
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
         if super().check_output(want, got, optionflags):

@@ -60,7 +60,7 @@ def test_what_other_packages_compile_is_none_of_ours():
 
 
 def test_a_listener_may_come_late():
-    """While something is being compiled: only its end is heard."""
+    """If it comes during a compilation, it hears only the end of that compilation."""
     late = _jit.Compilations()
     late.on_end(None)
     assert late.loops == 0

@@ -317,7 +317,7 @@ def test_sums_by_group(dtype, monkeypatch):
 @pytest.mark.parametrize("outputs", [None, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_rows_that_come_twice(dtype, outputs, monkeypatch):
-    """More of them than a piece of rows has."""
+    """There are more equal rows than rows in a piece."""
     monkeypatch.setattr(kernels, "SUM_ROWS", 16)
     X = random_rows(90)
     kernel = Kernel("rbf", 0.4)

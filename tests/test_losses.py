@@ -35,7 +35,7 @@ def loss(request):
 
 
 def in_domain(loss, share):
-    """A number of the conjugate's domain."""
+    """A random number in the domain of the conjugate."""
     low, high = (min(max(end, -20.0), 20.0) for end in loss.domain)
     return low + share * (high - low)
 

@@ -67,7 +67,7 @@ def test_ndcg_is_the_mean_over_queries(seed, k, gains):
 
 @pytest.mark.parametrize("k", [None, 1, 3, 4])
 def test_tied_rows_count_the_mean_over_their_orders(k):
-    """By going through all orders of the rows that respect the scores."""
+    """The expected value is the mean over all orders of the rows that respect the scores."""
     truth, scores = [0, 3, 1, 2, 0], [1.0, 2.0, 1.0, 1.0, 0.5]
     rows = range(5)
     first = 5 if k is None else k
@@ -174,7 +174,7 @@ def test_retrieval_is_the_mean_over_all_orders_of_tied_rows(seed, k):
     before = np.cumsum([0, *map(len, blocks)])
 
     def hits(taken):
-        """Every block is taken in all of its orders."""
+        """Positive rows among the first ``taken``: the mean over all orders of tied rows."""
         total = 0.0
         for start, block in zip(before, blocks, strict=False):
             part = min(max(taken - start, 0), len(block))

@@ -105,7 +105,7 @@ def test_oldest_versions_are_the_lower_bounds() -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=_name)
 def test_workflow_is_careful(path: Path) -> None:
-    """Reads only, ends, cancels what is outdated, uses pinned actions that keep no token."""
+    """It only reads, ends in time, cancels outdated runs, and uses pinned actions without token."""
     workflow = _load(path)
     assert workflow["permissions"] == {"contents": "read"}
     assert workflow["concurrency"]["cancel-in-progress"] is True

@@ -76,7 +76,7 @@ def test_columns(result):
 
 
 def test_numbers_are_plain(result):
-    """Not numpy's, so that they print and pickle as what they are."""
+    """They are Python's numbers, not numpy's, so they print and pickle as such."""
     assert type(result.bias) is float
     assert type(result.certificate.primal) is float
     assert type(result.certificate.dual) is float

@@ -21,19 +21,19 @@ class Objective(BaseObjective):
     parameters = {"C": [0.1, 1.0, 10.0], "fit_intercept": [False, True]}
 
     def set_data(self, X: Any, y: np.ndarray) -> None:
-        """Take the rows and their labels, −1 and +1."""
+        """Store the rows and their labels, −1 and +1."""
         self.X, self.y = X, y
 
     def get_objective(self) -> dict[str, Any]:
-        """What solvers get."""
+        """What benchopt passes to the solvers."""
         return {"X": self.X, "y": self.y, "C": self.C, "fit_intercept": self.fit_intercept}
 
     def get_one_result(self) -> dict[str, Any]:
-        """The simplest point."""
+        """The simplest point, w = 0."""
         return {"w": np.zeros(self.X.shape[1]), "bias": 0.0}
 
     def evaluate_result(self, w: np.ndarray, bias: float) -> dict[str, float]:
-        """The objective, in double precision, and the part of the rows on the wrong side."""
+        """The objective in double precision, and the share of misclassified rows."""
         w = np.asarray(w, dtype=np.float64).ravel()
         margins = self.y * (self.X @ w + bias)
         loss = float(np.maximum(0.0, 1.0 - margins).sum())

@@ -39,7 +39,7 @@ def run(report: Report) -> None:
                 warnings.simplefilter("ignore")
                 tagger.fit(train.X, train.y, lengths=train.lengths)
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            tagger.predict(test.X, lengths=test.lengths)  # compiled by now
+            tagger.predict(test.X, lengths=test.lengths)  # compiles
             begin = time.perf_counter()
             tags = tagger.predict(test.X, lengths=test.lengths)
             rate = len(tags) / (time.perf_counter() - begin)

@@ -21,7 +21,7 @@ from ..sampled.problems import mean_and_deviation
 from ..sequences import Sequences, letters
 
 PUBLISHED = 0.20
-# What "well below" means for a kernel, as a part of the linear error.
+# "Well below" means an error of at most this part of the linear error.
 WELL_BELOW = 0.75
 GAMMA = 0.05
 FOLDS = 10
@@ -29,7 +29,7 @@ FOLDS = 10
 
 @dataclass(frozen=True)
 class Case:
-    """A way to train: on what, and how."""
+    """A way to train: the folds and the parameters."""
 
     what: str
     one_fold: bool
@@ -38,12 +38,12 @@ class Case:
 
     @property
     def kernel(self) -> bool:
-        """Whether it has one."""
+        """Whether the model has a kernel."""
         return "kernel" in self.parameters
 
 
 RBF = {"kernel": "rbf", "gamma": GAMMA, "random_state": 0}
-# At this C the gap of 1 % is far away: what is measured is how good a model so many cuts give.
+# At this C a gap of 1 % is far away. The section measures how good a model so many cuts give.
 CONSTANT = {"method": "constant", "sample_size": 100, "max_iter": 1000}
 CASES = (
     Case("one fold", True, 0.1),

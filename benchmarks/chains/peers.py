@@ -36,7 +36,7 @@ FEWER_PASSES = 3.0
 
 @dataclass(frozen=True)
 class Task:
-    """Sequences to train and to test on, as ours and as CRFsuite's, and how answers are judged."""
+    """Sequences to train and to test on, for us and for CRFsuite, and the measure of answers."""
 
     name: str
     train: Sequences
@@ -46,7 +46,7 @@ class Task:
     judge: Callable[[np.ndarray], float]
 
     def split(self, tags: np.ndarray) -> list[list[str]]:
-        """Tags by training sequence."""
+        """The tags of each training sequence."""
         return [part.tolist() for part in np.split(tags, np.cumsum(self.train.lengths)[:-1])]
 
 
@@ -107,7 +107,7 @@ def _letters(report: Report) -> Task:
 
 
 def _warm_up(task: Task) -> None:
-    """Compile."""
+    """Run what compiles, on few sequences."""
     from cutplane import ChainTagger
 
     n = min(20, len(task.train.lengths))
@@ -137,7 +137,7 @@ def _case(report: Report, task: Task, solver: str, options: dict[str, Any], seco
 
 
 def _checks(report: Report, case: dict[str, Any]) -> list[Check]:
-    """Against what has been measured before on the same data at the same C."""
+    """Check a case against earlier cases on the same data with the same C."""
     same = [
         other
         for other in report.content["cases"]

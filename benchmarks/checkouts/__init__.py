@@ -1,4 +1,4 @@
-"""This checkout of the project against another one: is any kind of fit slower than it was?"""
+"""The checkouts benchmark: whether any kind of fit is slower than in another checkout."""
 
 from ..runner import Suite
 from . import fits

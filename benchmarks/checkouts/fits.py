@@ -1,4 +1,4 @@
-"""Fits of every kind of estimator, by this checkout and by that of ``--before``, in turn.
+"""Fits of every kind of estimator, by this checkout and by the checkout ``--before``, in turn.
 
 Each time is the least of several fits of a process that has compiled before. Processes of the two
 checkouts follow one another, so that a slow moment of the machine meets both. Both are asked for
@@ -33,12 +33,12 @@ from ..measure import child, usable_cores
 from ..report import Report, at_most
 from ..sequences import as_rows, letters, sentences, vocabulary
 
-# A case may take so many times the time of before, and seconds that are noise.
+# A case may take so many times the earlier time, and so many seconds more, which are noise.
 SLOWER, NOISE = 1.15, 2e-3
-# The geometric mean of a suite's quotients may be at most this.
+# The largest allowed geometric mean of a suite's quotients.
 MEAN = 1.05
 TURNS = 3  # processes of each checkout
-LIMIT = 60.0  # seconds of a fit
+LIMIT = 60.0  # time limit of a fit in seconds
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class Fit:
     estimator : str
         A public name; ``load_svmlight`` reads a file, ``on disk`` is ``LinearSVC`` on a folder.
     rows : int or None
-        At most this many rows, or sequences.
+        The largest number of rows, or of sequences.
     C : float or None
-        For the sum of the losses.
+        C, which multiplies the sum of the losses.
     """
 
     suite: str
@@ -170,7 +170,7 @@ def _means(report: Report) -> None:
 
 
 def answer(question: dict[str, Any], source: Source) -> dict[str, Any]:
-    """The least seconds of several fits after a first one that compiles, and how good it is."""
+    """The least seconds of several fits after one that compiles, with objective and bound."""
     repeats = question.pop("repeats")
     with tempfile.TemporaryDirectory() as folder:
         fit = prepared(Fit(**question), source, Path(folder))
@@ -193,7 +193,7 @@ def answer(question: dict[str, Any], source: Source) -> dict[str, Any]:
 
 
 def prepared(fit: Fit, source: Source, folder: Path) -> Callable[[], Any]:
-    """The fit as a function without arguments, with its data at hand."""
+    """The fit as a function without arguments. Its data are loaded."""
     import cutplane
 
     if fit.estimator == "load_svmlight":
@@ -211,14 +211,14 @@ def prepared(fit: Fit, source: Source, folder: Path) -> Callable[[], Any]:
     mean = parameters["C"].default != 1.0
     settings = {**fit.options, "C": fit.C * units if mean else fit.C, "time_limit": LIMIT}
     if fit.estimator == "ChainTagger" and settings["solver"] == "auto" and mean:
-        settings["solver"] = "ocas"  # the default of then
+        settings["solver"] = "ocas"  # the default at that time
     if fit.estimator == "SampledCutSVC":
         settings["random_state"] = 0
     return lambda: estimator(**settings, n_jobs=min(2, usable_cores())).fit(*rows)
 
 
 def _rows(fit: Fit, source: Source) -> tuple[tuple[Any, ...], int]:
-    """What is given to ``fit``, and how many rows, or sequences, there are."""
+    """The arguments of ``fit``, and the number of rows or sequences."""
     if fit.estimator == "ChainTagger":
         if fit.data == "letters":
             some = letters(source)

@@ -30,18 +30,18 @@ from cutplane.cluster.workers import LONG
 
 @dataclass(frozen=True)
 class Constants:
-    """What was measured.
+    """Measured constants of the cost model.
 
     Attributes
     ----------
     round, message : float
-        Seconds of a round with nothing in it and one worker; for every further worker.
+        Seconds of an empty round with one worker, and the seconds that each further worker adds.
     link, between : float
         Bytes per second between the client and a worker, and from worker to worker.
     value, row : float
         Seconds of a thread per stored value and per row in an iteration.
     add, cut : float
-        Seconds per feature: for each array that is added up, for each active cut.
+        Seconds per feature and summed array, and per feature and active cut.
     """
 
     round: float
@@ -63,13 +63,13 @@ class Workload:
     rows, features, values : float
         Of the data; stored values.
     workers, threads : int
-        And threads of each.
+        The number of workers, and of threads of each.
     arrays : float
-        Sums that a worker sends back, on average.
+        The average number of sums that a worker sends back.
     rounds, cuts : float
         In an iteration; active cuts.
     latency : float
-        Seconds there and back.
+        Seconds that a message and its answer take on the network.
     """
 
     rows: float
@@ -84,7 +84,7 @@ class Workload:
 
 
 def predict(work: Workload, known: Constants) -> dict[str, float]:
-    """Seconds of an iteration, by what they are spent on; bytes through the client."""
+    """The seconds of an iteration by their cause, and the bytes that pass through the client."""
     p, q, vector = work.workers, work.arrays, 8.0 * work.features
     if p > 1 and vector >= LONG:
         steps = math.ceil(math.log2(p))
@@ -131,7 +131,7 @@ def message_constants(
     """
     message = empty[2] - empty[1]
     # With one worker the vector goes there and back; with two it is also handed on, and a sum sent.
-    # What is faster than the noise of an empty round is not resolved.
+    # A difference below the noise of an empty round is set to that noise.
     link = 2.0 * size / max(full[1] - empty[1], 0.05 * full[1])
     between = 2.0 * size / max(full[2] - full[1] - message, 0.05 * full[2])
     return empty[1], max(message, 0.1 * empty[1]), link, between
@@ -146,7 +146,7 @@ def work_constants(runs: Sequence[dict[str, Any]]) -> tuple[float, float]:
 
     known = np.array([[run["values"], run["rows"]] for run in runs], float)
     work = np.array([run["work_seconds"] * run["workers"] / run["n_iter"] for run in runs])
-    scale = 1.0 / work  # it is relative errors that count
+    scale = 1.0 / work  # least squares of relative errors
     value, row = nnls(known * scale[:, None], work * scale)[0]
     return float(value), float(row)
 
@@ -172,5 +172,5 @@ def cut_constant(run: dict[str, Any]) -> float:
 
 
 def facts(known: Constants) -> dict[str, float]:
-    """For the JSON."""
+    """The constants for the JSON file."""
     return dataclasses.asdict(known)

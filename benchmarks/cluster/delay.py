@@ -1,8 +1,8 @@
 """A network with a delay: predicted and measured time of an iteration, with one worker and two.
 
-Hosts are network namespaces, and each cable delays every packet. What a round without delay costs
-is measured at delay 0, between the same hosts; the delay is then added as the model says: once
-there and back for every round. Medians over the rounds, because others may be at work.
+Hosts are network namespaces, and each cable delays every packet. The time of a round without delay
+is measured between the same hosts. The model adds the delay to every round, once there and once
+back. Times are medians over the rounds, because other work may slow some of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .net import not_possible
 
 DELAYS = (0.0, 0.001, 0.005, 0.02)  # seconds, one way
 ROWS = 20_000
-OFF = 1.5  # measured and predicted differ at most by this factor
+OFF = 1.5  # largest factor between measured and predicted time
 LIMIT = 300.0
 
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.cluster.fault_runs NAME --problem chains --tls --times 20
 
-prints one line of JSON per run and ends itself if a run hangs. A fault is laid on a worker: the
-n-th run of an order there ends or stops a process, which hits the same moment of every fit.
-Problems differ in the orders that their fits give, and so in what a lost worker takes with it.
+prints one line of JSON per run, and ends itself if a run hangs. A fault is prepared on a worker:
+the n-th run of an order there ends or stops a process. So it happens at the same moment of every
+fit. Problems differ in the orders that their fits give, and so in what is lost with a worker.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ import numpy as np
 from .processes import ProcessCluster, is_stopped
 
 ROWS, FEATURES = 30_000, 40
-# Seconds that a fit waits for a worker when none will come, and when one will. The scheduler must
-# answer within them, too, however busy the machine is.
+# Seconds that a fit waits for a worker: if none will come, and if one will. The scheduler must
+# also answer within this time, even on a busy machine.
 PATIENCE, LONG_PATIENCE = 5.0, 300.0
-ROUNDING = 1e-8  # relative: scores that were computed anew
-LATE = 1.0  # seconds until a new worker is begun
+ROUNDING = 1e-8  # relative difference of objectives whose scores were computed anew
+LATE = 1.0  # seconds until a new worker starts
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a fit ended with, to the last bit."""
+    """The model of a fit and its certificate, to compare to the last bit."""
 
     certificate: Any
     n_iter: int
@@ -53,7 +53,7 @@ class Outcome:
 
     @classmethod
     def of(cls, model: Any) -> Outcome:
-        """Of a model that was fitted."""
+        """The outcome of a fitted model."""
         result = model.results_[0]
         return cls(result.certificate, result.n_iter, result.w.tobytes(), result.bias)
 
@@ -68,7 +68,7 @@ class Record:
         Whether the model and its certificate have the bits of a run without cluster; after a fit
         that ended with an error, whether one that goes on from its checkpoint is as it should be.
     seconds, recovery_seconds : float
-        Of the fit, and of these spent on making again what was lost.
+        Seconds of the fit, and the part in which lost work was done again.
     error : str or None
         What the fit ended with, if not with a model; ``error_seconds`` after the fault.
     """
@@ -81,23 +81,23 @@ class Record:
     rounds: int = 0
     error: str | None = None
     error_seconds: float | None = None
-    differs: str | None = None  # what is not the same, and how
+    differs: str | None = None  # what differs, and how
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Data, estimators, and what fits without cluster make of them.
+    """Data and estimators, and the outcomes of fits without a cluster.
 
     Attributes
     ----------
     data : callable
-        Gives what ``fit`` takes.
+        Returns the arguments of ``fit``.
     estimators : dict
-        By name; the first one is the usual one.
+        Estimators by name. The first one is the usual one.
     hold, cut, search : str
         Orders that a fit gives: to hold the data, for every cut, and several times between cuts.
     command : sequence of str
-        What the command line is told besides the files, if it can do the same.
+        Arguments of the command that does the same fit, without the files; empty if none does.
     file : path, optional
         The data, for the command line.
     """
@@ -113,11 +113,11 @@ class Problem:
 
     @property
     def usual(self) -> str:
-        """Name of the usual estimator."""
+        """The name of the usual estimator."""
         return next(iter(self.estimators))
 
     def fit(self, kind: str, **settings: Any) -> Any:
-        """A model of that kind."""
+        """Fit the estimator of this name."""
         from sklearn.base import clone
         from sklearn.exceptions import ConvergenceWarning
 
@@ -127,7 +127,7 @@ class Problem:
             return model.fit(*self.data())
 
     def outcome(self, kind: str) -> Outcome:
-        """Without cluster, computed once."""
+        """The outcome without a cluster, which is computed once."""
         if kind not in self.expected:
             self.expected[kind] = Outcome.of(self.fit(kind, n_jobs=1))
         return self.expected[kind]
@@ -135,7 +135,7 @@ class Problem:
 
 @contextlib.contextmanager
 def generated_rows(rows: int = ROWS) -> Iterator[Path]:
-    """Sparse rows of two classes in a folder: enough of them that each worker gets some."""
+    """Sparse rows of two classes in a folder, enough of them that each worker gets some."""
     import scipy.sparse
 
     from cutplane import write_dataset
@@ -150,7 +150,7 @@ def generated_rows(rows: int = ROWS) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def linear_problem() -> Iterator[Problem]:
-    """Losses that are sums over rows, whose scores stay with the workers: every one."""
+    """Every loss that is a sum over rows. The scores of the rows stay with the workers."""
     from cutplane import LinearSVC, LinearSVR, open_dataset
     from cutplane.losses import LOSSES
 
@@ -169,7 +169,7 @@ def linear_problem() -> Iterator[Problem]:
 
 @contextlib.contextmanager
 def measure_problem() -> Iterator[Problem]:
-    """A measure of all scores at once: they come to the client, and coefficients go back."""
+    """A measure of all scores, which the workers send to the client. It sends coefficients back."""
     from cutplane import MeasureSVC, open_dataset
 
     estimators = {
@@ -184,7 +184,7 @@ def measure_problem() -> Iterator[Problem]:
 
 @contextlib.contextmanager
 def chain_problem() -> Iterator[Problem]:
-    """Sequences, whose emissions and labellings stay with the workers."""
+    """Sequences. Their emissions and labellings stay with the workers."""
     from cutplane import ChainTagger, dump_svmlight
 
     rng = np.random.default_rng(0)
@@ -211,14 +211,14 @@ def chain_problem() -> Iterator[Problem]:
 
 
 class Ordering:
-    """Outputs are the six orders of three vectors, all of which are tried."""
+    """A problem whose outputs are the six orders of three vectors. Inference tries all of them."""
 
     def joint_feature(self, x: Any, y: Any) -> np.ndarray:
-        """Weights of the first and of the last one."""
+        """The first and the last vector of the order, one after the other."""
         return np.concatenate([x[y[0]], x[y[2]]])
 
     def loss(self, y: Any, z: Any) -> float:
-        """How many are not where they should be."""
+        """The number of vectors in a wrong position."""
         return float(sum(a != b for a, b in zip(y, z, strict=True)))
 
     def most_violated(self, x: Any, y: Any, score: Any) -> Any:
@@ -232,7 +232,7 @@ class Ordering:
 
 @contextlib.contextmanager
 def structured_problem() -> Iterator[Problem]:
-    """Inference written in Python, run by the workers, who keep its outputs to themselves."""
+    """Inference written in Python. The workers run it and keep its outputs."""
     from cutplane import StructuredSVM
     from cutplane.cluster import examples
 
@@ -259,13 +259,13 @@ def structured_problem() -> Iterator[Problem]:
 
 
 def _lay(name: str, call: int, victims: dict[int, int]) -> None:
-    """On a worker: send signals to processes in the n-th run of an order.
+    """On a worker, send signals to processes in the n-th run of an order.
 
-    Or in the middle of what workers send one another.
+    The name "exchange" means the n-th message between workers.
     """
     from cutplane.cluster.session import Session
 
-    # Orders handed on, and sums; or an order that is done.
+    # ``_send`` sends orders and sums to other workers. ``_run`` executes an order.
     method = "_send" if name == "exchange" else "_run"
     usual = getattr(Session, method)
     calls = 0
@@ -276,7 +276,7 @@ def _lay(name: str, call: int, victims: dict[int, int]) -> None:
         calls += meant
         answer = usual(self, *arguments)
         if meant and calls == call:
-            # The work is done and the answer is not sent: all of it is lost.
+            # The work is done but the answer is not sent, so all of it is lost.
             own = victims.pop(os.getpid(), None)
             for pid, number in victims.items():
                 os.kill(pid, number)
@@ -290,14 +290,14 @@ def _lay(name: str, call: int, victims: dict[int, int]) -> None:
 def lay(
     cluster: ProcessCluster, worker: str, name: str, call: int, victims: dict[int, int]
 ) -> None:
-    """Send these signals when an order is run the n-th time on a worker."""
+    """Make a worker send these signals when it runs an order for the n-th time."""
     address = cluster.addresses()[worker]
     cluster.client.run(_lay, name, call, victims, workers=[address])
 
 
 @contextlib.contextmanager
 def crews_of_fits() -> Iterator[list[Any]]:
-    """The workers of every fit inside, with what their rounds cost."""
+    """Collects the workers of every fit inside ``with``, with the costs of their rounds."""
     from cutplane.cluster.workers import Workers
 
     kept: list[Any] = []
@@ -344,7 +344,7 @@ def _survive(
 
 
 def no_fault(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
-    """Nothing happens: the time to compare with."""
+    """Nothing happens. This time is compared with the others."""
     return _survive(cluster, problem, "none", least_losses=0)
 
 
@@ -403,7 +403,7 @@ def replaced(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
 
 
 def stopped(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
-    """A worker stands still until the progress line names it: slow, not lost."""
+    """A worker is stopped until the progress line names it. It is slow, not lost."""
     name, pid = _one_of(cluster, number)
     lay(cluster, name, problem.cut, 3, {pid: signal.SIGSTOP})
     with crews_of_fits() as crews:
@@ -419,7 +419,7 @@ def stopped(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
 
 
 def hangs(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
-    """Nothing happens and nothing ends: what a run that hangs leaves to be read."""
+    """The run hangs. A test checks what such a run leaves in its log."""
     threading.Event().wait()
     raise AssertionError("nobody sets this event")
 
@@ -431,7 +431,7 @@ def hangs(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
 def _struck(
     cluster: ProcessCluster, problem: Problem, victims: dict[int, int]
 ) -> Iterator[list[float]]:
-    """Lay a fault on a cut that ends processes; when the first of them was gone."""
+    """Make a cut end processes; returns the time at which the first one was gone."""
     lay(cluster, next(iter(cluster.pids())), problem.cut, 4, victims)
     watched = next(iter(victims))
     moment: list[float] = []
@@ -440,7 +440,7 @@ def _struck(
 
 
 def _fail(cluster: ProcessCluster, problem: Problem, name: str, victims: dict[int, int]) -> Record:
-    """The fit must end with our error in time, and go on from its checkpoint.
+    """The fit must end with our error in time, and continue from its checkpoint.
 
     Without cluster it goes on to the same certificate, up to rounding: scores are computed anew
     whenever the file of a fit on a cluster is written. On a cluster it goes on to the same bits as
@@ -487,17 +487,17 @@ def _agree(one: Any, other: Any) -> bool:
 
 
 def all_killed(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
-    """No worker is left; the fit goes on from its checkpoint, without cluster and with another."""
+    """No worker is left. The fit continues from its checkpoint without and with a new cluster."""
     return _fail(cluster, problem, "all", dict.fromkeys(cluster.pids().values(), 9))
 
 
 def scheduler_killed(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
-    """The scheduler is gone; the fit goes on from its checkpoint without cluster."""
+    """The scheduler is gone. The fit continues from its checkpoint without a cluster."""
     return _fail(cluster, problem, "scheduler", {cluster.scheduler_pid: 9})
 
 
 def command_resumed(cluster: ProcessCluster, problem: Problem, number: int) -> Record:
-    """No worker is left for the command line, which goes on with --resume without cluster."""
+    """No worker is left for the command, which continues with --resume without a cluster."""
     import dask
 
     from cutplane import load_model
@@ -539,7 +539,7 @@ def _without_addresses(error: Exception | str) -> str:
 
 
 def _one_of(cluster: ProcessCluster, number: int) -> tuple[str, int]:
-    """Now one worker, now another."""
+    """Name and process id of a worker, another one for each run."""
     pids = list(cluster.pids().items())
     return pids[number % len(pids)]
 
@@ -555,7 +555,7 @@ def _exists(pid: int) -> bool:
 def _later(
     action: Callable[[], Any], condition: Callable[[], bool], delay: float = LATE
 ) -> Iterator[None]:
-    """Inside: do something a while after a condition holds."""
+    """Inside ``with``, do something a while after a condition holds."""
     end = threading.Event()
 
     def watch() -> None:
@@ -570,7 +570,7 @@ def _later(
     try:
         yield
     finally:
-        if not delay:  # what is to happen at once must have happened
+        if not delay:  # without a delay the action must be done when the block ends
             thread.join(10.0)
         end.set()
         thread.join()
@@ -589,15 +589,15 @@ FAULTS: dict[str, Callable[[ProcessCluster, Problem, int], Record]] = {
     "command": command_resumed,
     "scheduler": scheduler_killed,
 }
-RUNS = {**FAULTS, "hangs": hangs}  # which no list of faults names: it never ends
-ENDING = ("scheduler",)  # after which a cluster is of no use
+RUNS = {**FAULTS, "hangs": hangs}  # "hangs" never ends, so lists of faults are without it
+ENDING = ("scheduler",)  # after these faults a cluster cannot be used again
 PROBLEMS: dict[str, Callable[[], contextlib.AbstractContextManager[Problem]]] = {
     "linear": linear_problem,
     "chains": chain_problem,
     "measure": measure_problem,
     "structured": structured_problem,
 }
-# Of problems whose fits go the same way but for these orders.
+# Fits of some problems differ only in their orders. These are run with the faults of orders only.
 IN_ORDERS = ("loading", "cut", "line-search", "both", "all")
 
 
@@ -612,7 +612,7 @@ def cases() -> list[tuple[str, str, bool]]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a fault so many times."""
+    """Run a fault as often as the command line says."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster.fault_runs")
     parser.add_argument("name", choices=list(RUNS))
     parser.add_argument("--problem", choices=list(PROBLEMS), default="linear")
@@ -621,7 +621,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=300.0, help="after which a run hangs")
     arguments = parser.parse_args(argv)
     name = arguments.name
-    # All that is known of a run that fails, to be read afterwards.
+    # The log of a failed run is to be read afterwards.
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
     logging.getLogger("cutplane").setLevel(logging.DEBUG)
 

@@ -16,8 +16,8 @@ from .fault_runs import FAULTS, PATIENCE, cases
 from .hosts import environment, one_cut_off
 
 TIMES, QUICK_TIMES = 20, 1
-HANGS = 300.0  # seconds of a run
-DOUBT = 10.0  # seconds that an error may be late on a busy machine
+HANGS = 300.0  # a run that takes so many seconds hangs
+DOUBT = 10.0  # an error may be so many seconds late on a busy machine
 
 
 def run(report: Report) -> None:

@@ -1,9 +1,9 @@
-"""A fit on a cluster, taken apart: rounds, what is asked in them, bytes, and where the time goes.
+"""A fit on a cluster in detail: rounds, the orders in them, bytes, and the parts of the time.
 
     python -m benchmarks.cluster.fit ADDRESS FOLDER [--loss LOSS] [...]
 
-fits on the cluster of that scheduler and prints one line of JSON; before it, a line for every
-tenth round if they are wanted, so that somebody else can make trouble in the middle of the fit.
+fits on the cluster of that scheduler and prints one line of JSON. On request it first prints a line
+for every tenth round, so that another process can cause a fault in the middle of the fit.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 EVERY = 10  # rounds between two lines
-# Orders with the labels of all rows, or the rows: once in a fit, and not counted.
+# Orders with the rows, or the labels of all rows. A fit gives them once, and they do not count.
 BEGINNING = {"hold_rows", "hold_partitions", "begin", "begin_rows"}
 
 
 @dataclass
 class Account:
-    """What the rounds of a fit were.
+    """The rounds of a fit, counted.
 
     Attributes
     ----------
     timings : Timings or None
-        The workers' own.
+        The timings that the workers report.
     kinds : Counter
-        How many rounds asked for what, the names of the orders joined.
+        The number of rounds by their orders, whose names are joined.
     sent, received : int
         Bytes between the client and all workers together, before compression, without the
-        labels in the beginning; counted only if wanted, because that takes time.
+        labels in the beginning. They are counted on request only, because that takes time.
     """
 
     timings: Any = None
@@ -49,7 +49,7 @@ class Account:
     seconds: list[float] = field(default_factory=list)  # of each round
 
     def facts(self) -> dict[str, Any]:
-        """For the JSON."""
+        """The account for the JSON file."""
         t = self.timings
         return {
             "rounds": t.rounds,
@@ -73,7 +73,7 @@ def _size(message: Any) -> int:
 
 @contextlib.contextmanager
 def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Account]:
-    """Keep account of the one fit inside."""
+    """Keeps account of the one fit inside ``with``."""
     from cutplane.cluster.workers import DirectConnection, Workers
 
     account = Account()
@@ -119,7 +119,7 @@ def accounting(count_bytes: bool = False, lines: bool = False) -> Iterator[Accou
 def measured(
     model: Any, data: Sequence[Any], *, count_bytes: bool = False, lines: bool = False
 ) -> dict[str, Any]:
-    """Fit, and say what it took. The digest is of all bits of the model and its certificate."""
+    """Fit, and return what it took, with a digest of all bits of the model and certificate."""
     from sklearn.exceptions import ConvergenceWarning
 
     with (

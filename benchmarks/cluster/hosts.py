@@ -32,24 +32,24 @@ ROOT = Path(__file__).resolve().parents[2]
 # Seconds after which silence counts as loss: of a connection, and of a worker for the scheduler.
 # Dask's own are 30 and 300, and less than 11 it does not take.
 SILENCE = 12
-CUT_OFF_AT = 40  # rounds
+CUT_OFF_AT = 40  # a host is cut off after so many rounds
 LIMIT = 300.0
 
 
 @dataclass
 class Hosts:
-    """Where commands can be run: a head and others."""
+    """The hosts where commands can run: a head and others."""
 
     head: Host
     others: list[Host]
     net: Net | None  # None on loopback addresses
 
     def command(self, host: Host, arguments: Sequence[str]) -> list[str]:
-        """A command line that runs on a host."""
+        """The command line that runs ``arguments`` on a host."""
         return list(arguments) if self.net is None else host.command(arguments)
 
     def cut_off(self, host: Host, processes: subprocess.Popen[Any]) -> str:
-        """Cut a host off; how."""
+        """Cut a host off; returns how it was done."""
         if self.net is not None:
             self.net.pull_cable(host)
             return "its cable was pulled"
@@ -59,7 +59,7 @@ class Hosts:
 
 @contextlib.contextmanager
 def made_hosts(count: int, delay: float | None = None, loopback: bool = False) -> Iterator[Hosts]:
-    """So many hosts besides the head."""
+    """A head and ``count`` other hosts."""
     if loopback or not_possible() is not None:
         if delay is not None:
             raise OSError("a delay needs network namespaces")
@@ -71,7 +71,7 @@ def made_hosts(count: int, delay: float | None = None, loopback: bool = False) -
 
 
 def environment(silence: int = SILENCE) -> dict[str, str]:
-    """Of Dask's commands: the same cutplane as here, and how long silence may last."""
+    """The environment of Dask's commands: the same cutplane, and Dask's timeouts."""
     import cutplane
 
     places = [str(ROOT), str(Path(cutplane.__file__).resolve().parents[1])]
@@ -85,7 +85,7 @@ def environment(silence: int = SILENCE) -> dict[str, str]:
 
 
 def _dask() -> str:
-    """Dask's command."""
+    """The path of Dask's command."""
     beside = Path(sys.executable).parent / "dask"
     found = str(beside) if beside.exists() else shutil.which("dask")
     if found is None:
@@ -125,7 +125,7 @@ class DaskCommands:
             env=self._environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # so that all of it can be ended
+            start_new_session=True,  # so that all its processes can be ended
         )
         self._all.append(process)
         return process
@@ -138,7 +138,7 @@ class DaskCommands:
         self._folder.cleanup()
 
     def fit(self, folder: Path, *options: str) -> subprocess.Popen[str]:
-        """Begin a fit on the head."""
+        """Start a fit on the head."""
         command = [sys.executable, "-m", "benchmarks.cluster.fit", self.address, str(folder)]
         command += ["--workers", str(len(self.workers)), *options]
         return subprocess.Popen(

@@ -32,25 +32,25 @@ from .fit import measured
 from .rounds import SIZES, VECTOR, rounds
 from .speed import local_client, write_rows
 
-FITTED = (("covtype", 0.1), ("aclimdb", 1.0))  # constants from these, with one worker
-OFF = 2.0  # measured and predicted differ at most by this factor
+FITTED = (("covtype", 0.1), ("aclimdb", 1.0))  # these fits with one worker give the constants
+OFF = 2.0  # largest factor between measured and predicted time
 LARGE = {"rows": 10**9, "features": 10**7, "values_per_row": 100}
 WORKERS, THREADS = 100, 16
 LINK = 10e9 / 8  # bytes per second of the client's network card
 LATENCY = 0.5e-3
 CUTS = 50.0
 FITS = 3
-GENERATED_C = 0.1  # some 30 iterations, however many rows
+GENERATED_C = 0.1  # takes about 30 iterations for any number of rows
 
 
 @dataclass
 class Known:
-    """Data sets on disk, by name."""
+    """The data sets on disk, by name."""
 
     folder: Path
 
     def path(self, name: str) -> Path:
-        """Where a data set is."""
+        """The path of a data set."""
         return self.folder / f"{name}.cut"
 
 
@@ -107,8 +107,8 @@ def _fit(client: Any, path: Path, C: float, workers: int) -> dict[str, Any]:
     def model(**settings: Any) -> LinearSVC:
         return LinearSVC(C, solver="ocas", fit_intercept=False, executor=client, **settings)
 
-    measured(model(max_iter=5), (dataset,))  # compiles, and brings the pages into memory
-    # The fastest of a few, because others may be at work.
+    measured(model(max_iter=5), (dataset,))  # compiles, and reads the pages into memory
+    # The fastest of some runs counts, because other work may slow them.
     one, fitted = min(
         ((measured(other, (dataset,)), other) for other in (model() for _ in range(FITS))),
         key=lambda pair: pair[0]["seconds"],
@@ -194,11 +194,11 @@ def _check(
 
 
 def _large(report: Report, constants: Constants) -> None:
-    """A cluster that is not here."""
+    """The predicted times of a large cluster."""
     rows, features = LARGE["rows"], LARGE["features"]
     values = rows * LARGE["values_per_row"]
     blocks = max(1, values * 12 >> 22)
-    # The link of the hosts, not the loopback device of this machine.
+    # The link between hosts replaces the loopback device of this machine.
     linked = replace(constants, link=LINK, between=LINK)
     for workers, asked in ((WORKERS, 5.0), (128, 5.0), (128, 13.0)):
         work = Workload(

@@ -26,12 +26,12 @@ from pathlib import Path
 NAMESPACES = Path("/var/run/netns")
 _CLONE_NEWNET = 0x40000000
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-_MTU = 60_000  # large packets: the process between is to delay, not to throttle
+_MTU = 60_000  # packets are large, so that the process between delays but does not throttle
 _READY = b"ready\n"
 
 
 def not_possible() -> str | None:
-    """Why namespaces cannot be made here; None if they can."""
+    """A sentence that says why namespaces cannot be made here; None if they can."""
     if shutil.which("ip") is None:
         return "the command ip is not installed"
     name = f"cutplane-{uuid.uuid4().hex[:6]}"
@@ -51,12 +51,12 @@ class Host:
     device: str
 
     def command(self, arguments: Sequence[str]) -> list[str]:
-        """A command line that runs there."""
+        """The command line that runs ``arguments`` on this host."""
         return ["ip", "netns", "exec", self.namespace, *arguments]
 
 
 class Net:
-    """Hosts around a head; use as a context.
+    """Hosts around a head. Use it in a ``with`` statement.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Net:
         _ip("-n", host.namespace, "route", "add", "default", "via", f"10.77.{k}.1")
 
     def pull_cable(self, host: Host) -> None:
-        """Cut a host off: no packet comes or goes, and nobody is told."""
+        """Cut a host off: no packet comes or goes, and no process gets an error."""
         _ip("-n", host.namespace, "link", "set", host.device, "down")
 
 
@@ -151,7 +151,7 @@ def _wire(*arguments: object) -> subprocess.Popen[bytes]:
 
 
 def _open_tun(namespace: str, device: str) -> int:
-    """A device that hands over packets, in a namespace."""
+    """Open a device in a namespace that passes its packets to this process."""
     with open(NAMESPACES / namespace) as file:
         if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), _CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "setns")
@@ -161,7 +161,7 @@ def _open_tun(namespace: str, device: str) -> int:
 
 
 def _carry(one: int, other: int, delay: float) -> None:
-    """Carry packets both ways, each so many seconds after it came."""
+    """Carry packets both ways, each ``delay`` seconds after it came."""
     to = {one: other, other: one}
     waiting: collections.deque[tuple[float, int, bytes]] = collections.deque()
     poll = select.epoll()
@@ -185,7 +185,7 @@ def _carry(one: int, other: int, delay: float) -> None:
 
 
 def main() -> None:
-    """Be a cable."""
+    """Run as a cable."""
     head, near, namespace, device, delay = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     one = _open_tun(head, near)

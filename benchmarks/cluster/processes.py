@@ -22,30 +22,30 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-START_SECONDS = 300.0  # on a busy machine
+START_SECONDS = 300.0  # a process may take so long to start on a busy machine
 
 
 def _in_own_folder(run: Callable[[], Any]) -> None:
-    """Run a server; what it writes goes to a folder that is removed."""
+    """Run a server. It writes to a folder that is removed afterwards."""
     import dask
 
     _end_with_parent()
     with tempfile.TemporaryDirectory(prefix="cutplane-worker-") as folder:
         dask.config.set({"temporary_directory": folder})
         logging.disable(logging.ERROR)  # neighbours that vanish are what this is for
-        # An interrupt of a terminal goes to everybody; servers are ended by whoever began them.
+        # A terminal sends interrupts to all processes. Servers ignore them: their parent ends them.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         asyncio.run(run())
 
 
 def _end_with_parent() -> None:
-    """Be killed when whoever began this process is."""
-    with contextlib.suppress(AttributeError, OSError):  # Linux alone can do it
+    """Let the system kill this process when its parent ends."""
+    with contextlib.suppress(AttributeError, OSError):  # only Linux can do this
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def certificates(folder: Path) -> Any:
-    """A certificate of our own for TLS, made by openssl, as everybody's; Dask's settings for it."""
+    """Make a TLS certificate with openssl for all processes; returns Dask's settings for it."""
     from distributed.security import Security
 
     key, certificate = str(folder / "key.pem"), str(folder / "certificate.pem")
@@ -91,21 +91,21 @@ def _work(scheduler: str, host: str, name: str, threads: int, security: Any) -> 
 
 
 class ProcessCluster:
-    """A scheduler and workers, each a process; use as a context.
+    """A scheduler and workers, each a process. Use it in a ``with`` statement.
 
     Parameters
     ----------
     workers : int
-        How many to begin with.
+        The number of workers in the beginning.
     threads : int
-        Of each.
+        The number of threads of each worker.
     tls : bool
         Whether connections are encrypted.
 
     Attributes
     ----------
     address : str
-        Of the scheduler.
+        The address of the scheduler.
     client : distributed.Client
     """
 
@@ -140,7 +140,7 @@ class ProcessCluster:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with contextlib.suppress(Exception):  # without a scheduler there is little to close
+        with contextlib.suppress(Exception):  # the scheduler may be gone
             self.client.close(timeout=2)
         self._end()
 
@@ -153,7 +153,7 @@ class ProcessCluster:
 
     @property
     def tls_settings(self) -> dict[str, str]:
-        """What Dask's configuration says where a client is made from an address alone."""
+        """Dask's settings for a client that gets an address only."""
         if not self._tls:
             return {}
         names = {"ca-file": "ca_file", "client.cert": "client_cert", "client.key": "client_key"}
@@ -166,15 +166,15 @@ class ProcessCluster:
 
     @property
     def scheduler_pid(self) -> int:
-        """Of the scheduler's process."""
+        """The process id of the scheduler."""
         return _pid(self._scheduler)
 
     def pids(self) -> dict[str, int]:
-        """Of the workers that live, by name."""
+        """The process ids of the living workers, by name."""
         return {name: _pid(p) for name, p in self._workers.items() if p.is_alive()}
 
     def add_worker(self) -> str:
-        """Begin another worker, which will connect; its name."""
+        """Start another worker, which will connect; returns its name."""
         self._made += 1
         name = f"worker-{self._made:03d}"
         process = self._context.Process(
@@ -187,18 +187,18 @@ class ProcessCluster:
         return name
 
     def kill_worker(self, name: str) -> None:
-        """Kill a worker; returns when it is gone."""
+        """Kill a worker, and wait until it is gone."""
         process = self._workers[name]
         os.kill(_pid(process), signal.SIGKILL)
         process.join()
 
     def addresses(self) -> dict[str, str]:
-        """By name, of the workers that the scheduler knows."""
+        """The addresses of the workers that the scheduler knows, by name."""
         known = self.client.scheduler_info(n_workers=-1)["workers"]
         return {facts["name"]: address for address, facts in known.items()}
 
     def fill_up(self, count: int | None = None) -> None:
-        """Have as many workers as in the beginning, and the scheduler know them and no others."""
+        """Start workers up to ``count``, and wait until the scheduler knows exactly these."""
         self._count = self._count if count is None else count
         for name, process in list(self._workers.items()):
             if not process.is_alive():

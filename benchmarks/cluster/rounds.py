@@ -1,8 +1,8 @@
-"""What a round costs: nothing in it, 0.7 MB and 8 MB to each worker and back, on tcp and tls.
+"""The time of a round: empty, with 0.7 MB and with 8 MB to each worker and back, on tcp and tls.
 
-Vectors of all workers are added up. Long ones go from worker to worker, and through the client
-once; the section also measures vectors near that limit both ways. Dask's actors do the same beside
-it: each gets a vector and gives it back.
+The vectors of all workers are added up. Long vectors go from worker to worker, and once through the
+client. The section also measures vectors near the limit of their length in both ways. For
+comparison, Dask's actors get a vector each and return it.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from .processes import ProcessCluster
 
 SIZES = {"empty": 0, "0.7 MB": 90_000, "8 MB": 1_000_000}  # numbers
 VECTOR = 8 * SIZES["8 MB"]  # bytes
-NEAR = (1 << 16, 1 << 17, 1 << 18)  # half of the limit, the limit, and its double
+NEAR = (1 << 16, 1 << 17, 1 << 18)  # half the limit, the limit, and twice the limit
 TIMES = 200
 WORKERS = (1, 2, 4)
 
 
 def hold_nothing(means: Means) -> None:
-    """Stands in for the rows of a worker."""
+    """Takes the place of the rows of a worker."""
 
 
 def exchange(state: None, array: np.ndarray) -> list[np.ndarray]:
-    """Takes a vector, gives it back; those of all workers are added up."""
+    """Return the vector that came. The vectors of all workers are added up."""
     return [array]
 
 
 class Echo:
-    """A Dask actor that gives back what it gets."""
+    """A Dask actor that returns what it gets."""
 
     def answer(self, array: np.ndarray) -> np.ndarray:
-        """The same."""
+        """Return the array."""
         return array
 
 
@@ -77,7 +77,7 @@ def _measure(report: Report, client: Any, protocol: str, count: int, times: int)
 
 
 def _fastest(function: Callable[[], Any], size: int, times: int) -> float:
-    """Seconds of the fastest of several calls, because others may be at work."""
+    """Seconds of the fastest of several calls, because other work may slow them."""
     function()
     seconds = []
     for _ in range(max(10, times // 10) if 8 * size >= VECTOR else times):

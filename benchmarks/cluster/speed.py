@@ -27,11 +27,11 @@ CASES = tuple(
     for C in (1.0, 10.0)
     for bias in (False, True)
 )
-MOST = 300  # iterations: both do the same ones, and more say no more
-SLOWER = 1.5  # times the threads' time
+MOST = 300  # largest number of iterations; both sides do the same ones
+SLOWER = 1.5  # workers may take so many times as long as threads
 WORKERS = 2
-FEW = 8  # iterations of which bytes are counted
-LARGE = 3_000_000  # rows, of which runs are not repeated so often
+FEW = 8  # bytes are counted in a fit of so many iterations
+LARGE = 3_000_000  # with so many rows, runs are repeated less often
 
 
 def run(report: Report) -> None:
@@ -53,7 +53,7 @@ def run(report: Report) -> None:
 
 @contextmanager
 def local_client(workers: int) -> Iterator[Any]:
-    """A client of a cluster on this machine, one thread per worker."""
+    """A client of a cluster on this machine, with one thread per worker."""
     from distributed import Client, LocalCluster
 
     with (
@@ -70,7 +70,7 @@ def local_client(workers: int) -> Iterator[Any]:
 
 
 def write_rows(path: Path, data: DataSet, times: int) -> None:
-    """A data set on disk, its rows several times over."""
+    """Write a data set to disk, with its rows repeated ``times`` times."""
     write_dataset(path, [(data.X, data.y)] * times)
 
 
@@ -87,12 +87,12 @@ def _case(
     dataset = open_dataset(path)
 
     def model(executor: Any = None, **settings: Any) -> LinearSVC:
-        """On the workers of a client, or with as many threads here."""
+        """The estimator, for the workers of a client or for as many threads here."""
         who = {"n_jobs": WORKERS} if executor is None else {"executor": executor}
         usual = {"solver": "ocas", "fit_intercept": bias, "max_iter": MOST}
         return LinearSVC(C, **usual | who | settings)
 
-    # Compiles, brings the pages into memory, and counts.
+    # This fit compiles, reads the pages into memory, and counts bytes.
     counted = measured(model(client, max_iter=FEW), (dataset,), count_bytes=True)
     measured(model(max_iter=FEW), (dataset,))
     threads, cluster = [], []
@@ -138,7 +138,7 @@ def _case(
 
 
 def breakdown(run: dict[str, Any]) -> dict[str, float]:
-    """Where the time of a fit on a cluster went: per round, and in all."""
+    """The time of a fit on a cluster by its parts, per round and in total."""
     rounds = run["rounds"]
     rest = run["seconds"] - run["load_seconds"] - run["round_seconds"]
     return {

@@ -1,7 +1,7 @@
-"""Ten million features and up to four workers: what goes through the client in an iteration.
+"""Ten million features and up to four workers: bytes through the client in an iteration.
 
-Rows are sparse and generated, on disk. Bytes and seconds of an iteration are the difference of two
-fits that end after some iterations, so that what comes once in a fit is not in them.
+Rows are sparse, generated and on disk. Bytes and seconds of an iteration are the difference of two
+fits with different numbers of iterations, so they are without what happens once in a fit.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FEATURES, QUICK_FEATURES = 10_000_000, 200_000
 ROWS, QUICK_ROWS = 400_000, 4_000
 PER_ROW = 50
 WORKERS = (1, 2, 4)
-FEW, MORE = 3, 9  # iterations
+FEW, MORE = 3, 9  # iterations of the two fits
 BYTES = ("sent_bytes", "received_bytes")
-FLAT = 1.05  # times the bytes with one worker
+FLAT = 1.05  # any number of workers may take so many times the bytes of one
 
 
 def run(report: Report) -> None:
@@ -60,7 +60,7 @@ def _rows(rng: np.random.Generator, hidden: np.ndarray, rows: int) -> tuple[Any,
 
 
 def _iteration(path: Path, **who: Any) -> dict[str, Any]:
-    """Bytes and seconds of an iteration, and what the longer fit ended with."""
+    """Bytes and seconds of an iteration, and the outcome of the longer fit."""
 
     on_cluster = "executor" in who
 
@@ -68,11 +68,11 @@ def _iteration(path: Path, **who: Any) -> dict[str, Any]:
         model = LinearSVC(1.0, solver="ocas", fit_intercept=False, max_iter=most, **who)
         data = (open_dataset(path),)
         timed = measured(model, data)
-        # Bytes in a fit of its own: to count them takes time.
+        # Bytes are counted in another fit, because counting takes time.
         counted = measured(model, data, count_bytes=True) if on_cluster else {}
         return timed | {name: counted[name] for name in BYTES if on_cluster}
 
-    fit(FEW)  # compiles, and brings the pages into memory
+    fit(FEW)  # compiles, and reads the pages into memory
     few, more = fit(FEW), fit(MORE)
     names = ("seconds", "rounds", *BYTES) if on_cluster else ("seconds",)
     each = {name: (more[name] - few[name]) / (MORE - FEW) for name in names}

@@ -1,7 +1,7 @@
 """The first fit of a process, on iris: nothing compiled yet, and compiled by an earlier process.
 
-Each is a process of its own, measured by its CPU seconds: what is imported and compiled is work of
-one thread, and other processes do not count. The rest of a process is compared with importing
+Each case runs in a process of its own. CPU seconds count, because importing and compiling are work
+of one thread, and because they leave other processes out. They are compared with the import of
 scikit-learn and numba.
 """
 

@@ -1,12 +1,12 @@
-"""What half and double of each constant of descent, Newton's method and the choice does.
+"""The effect of half and double of each constant of descent, Newton's method and the choice.
 
-A number is the CPU time of one thread with the constant changed, divided by that with all as they
-are, both the least of some runs: the geometric mean over the problems, and the worst. A constant
-whose half and double make no difference should go.
+A number is the CPU time of one thread with the constant changed, divided by the time with no
+constant changed; both are the least of some runs. The section shows the geometric mean over the
+problems, and the worst. A constant whose half and double make no difference should go.
 
-One data set left out: of half, the value as it is and double, each constant gets the one that is
-best on all other sets. What that costs on the set left out says whether the constants were made for
-the sets they were chosen on.
+With one data set left out: each constant gets the value, of half, present and double, that is best
+on all other sets. The time on the set left out tells whether the constants are fitted to the sets
+on which they were chosen.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ PROBLEMS = (
     *(("unscaled", "hinge", 1.0), ("rare class", "hinge", 1.0), ("2,000 × 20", "hinge", 1e2)),
 )
 LIMIT = 30.0
-LARGE = 10.0  # times as slow, or not converged
+LARGE = 10.0  # the ratio for fits that are slower still or do not converge
 MOST, MOST_LOST = 8, 1.1
 
-Ratios = dict[str, dict[str, float]]  # by data set and problem
+Ratios = dict[str, dict[str, float]]  # a ratio per data set and problem
 
 
 def run(report: Report) -> None:
@@ -54,7 +54,7 @@ def run(report: Report) -> None:
         with report.attempt(what):
             _seconds(data, loss, C)  # compiles
             for key in ((constant, factor) for constant in CONSTANTS for factor in FACTORS):
-                usual = changed = np.inf  # as often one as the other, in turn: neither is favoured
+                usual = changed = np.inf  # both are measured in turn, so that neither is favoured
                 for _ in range(report.settings.repeats):
                     usual = min(usual, _seconds(data, loss, C))
                     with _changed(*key):
@@ -75,7 +75,7 @@ def run(report: Report) -> None:
 
 
 def left_out(known: dict[float, Ratios]) -> dict[str, float]:
-    """By data set: its time with the factor that is best on all others, 1 being as it is."""
+    """For each data set, its time ratio with the factor that is best on all other sets."""
     lost = {}
     for name in next(iter(known.values())):
         others = {
@@ -99,7 +99,7 @@ def _mean(ratios: list[float]) -> float:
 
 
 def _seconds(data: DataSet, loss: str, C: float) -> float:
-    """The CPU time of a fit; infinite if it does not converge."""
+    """The CPU time of a fit, or infinity if it does not converge."""
     begin = time.process_time()
     model = LinearSVC(C=C, loss=loss, tol=TOL, n_jobs=1, time_limit=LIMIT).fit(data.X, data.y)
     seconds = time.process_time() - begin
@@ -108,7 +108,7 @@ def _seconds(data: DataSet, loss: str, C: float) -> float:
 
 @contextmanager
 def _changed(name: str, factor: float) -> Iterator[None]:
-    """Inside, a constant is another one: of GROWTH and NARROWER what differs from 1 is changed."""
+    """Multiply a constant inside ``with``; for GROWTH and NARROWER their difference from 1."""
     before = getattr(constants, name)
     base = 1.0 if name in ("GROWTH", "NARROWER") else 0.0
     value = type(before)(base + factor * (before - base))

@@ -35,7 +35,7 @@ def draw(content: Case, folder: Path) -> list[Path]:
 
 
 def _regrets(cases: Sequence[Case]) -> Any:
-    """Which part of the problems has at most some regret: a line per loss and bias."""
+    """Draw the share of problems with at most some regret: a line per loss and bias."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 4.0), layout="constrained")
@@ -59,7 +59,7 @@ def _regrets(cases: Sequence[Case]) -> Any:
 
 
 def times(cases: Sequence[Case]) -> Any:
-    """Our seconds against the best peer's: a point per problem, a colour per loss."""
+    """Draw our seconds against the best peer's: a point per problem, a colour per loss."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 5.0), layout="constrained")
@@ -70,7 +70,7 @@ def times(cases: Sequence[Case]) -> Any:
         for marker, fill, good in (("o", "full", True), ("^", "none", False)):
             shown = [c for c in fits if c["loss"] == loss and (c["best_peer"] is not None) == good]
             ours = [c["ours"][max(c["ours"])]["median"] for c in shown]
-            # Without a good peer the regret is the bound at which the peers were given up.
+            # If no peer was good enough, the regret is the bound at which the peers were stopped.
             theirs = [own / c["regret"] for own, c in zip(ours, shown, strict=True)]
             style = {"fillstyle": fill, "markersize": 5, "color": colour, "alpha": 0.7}
             label = loss.replace("_", " ") if good else None

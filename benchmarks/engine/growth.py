@@ -24,7 +24,7 @@ STEEPEST = 1.05
 
 
 def generate(rows: int) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Rows of a few normal numbers, labels of a linear rule with noise."""
+    """Rows with a few normal numbers, and labels of a linear rule with noise."""
     rng = np.random.default_rng(SEED)
     columns = rng.integers(0, FEATURES // PER_ROW, size=(rows, PER_ROW), dtype=np.int32)
     columns += np.arange(PER_ROW, dtype=np.int32) * (FEATURES // PER_ROW)  # sorted, no duplicates
@@ -63,7 +63,7 @@ def _case(report: Report, rows: int, threads: Sequence[int]) -> tuple[dict[str, 
     problem, solver = Problem(data, WEIGHT / rows), Cutplane("auto")
     report.warm_up(solver, problem)
     runs: dict[int, list[Run]] = {count: [] for count in threads}
-    for _ in range(min(3, report.settings.repeats)):  # in turn, so that a busy spell hits both
+    for _ in range(min(3, report.settings.repeats)):  # in turn, so that other work slows both
         for count, several in runs.items():
             several.append(report.timed(solver, problem, Effort(tol=TOL, threads=count)))
     everything = [r for several in runs.values() for r in several]

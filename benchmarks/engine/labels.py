@@ -1,8 +1,8 @@
 """Many labels per row: time, memory and the objective of every label, on generated text.
 
 Words follow a power law, and a fifth of the words of a row are from the topics of its labels. All
-solvers minimise the squared hinge with a regularised bias, scikit-learn's default. Each runs in
-a process of its own, with the processes that it starts, of which the memory is sampled.
+solvers minimise the squared hinge with a regularised bias, scikit-learn's default. Each solver runs
+in a process of its own. The section samples the memory of this process and of all that it starts.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from ..report import TOL, Check, Report, at_least, at_most
 ROWS, LABELS = 100_000, 1_000
 QUICK_ROWS, QUICK_LABELS = 2_000, 20
 WORDS, LENGTH, TOPIC, PER_ROW = 47_000, 60, 30, 3
-FROM_TOPICS = 0.2  # of the words
-THRESHOLD = 0.01  # of DiSMEC (Babbar and Schölkopf 2017)
+FROM_TOPICS = 0.2  # share of the words from the topics of a row's labels
+THRESHOLD = 0.01  # below it weights are dropped, as in DiSMEC (Babbar and Schölkopf 2017)
 OURS, SMALLER, PEER = "cutplane", f"cutplane, coef_threshold={THRESHOLD}", "scikit-learn"
-SECONDS = 7200.0  # of a process
-SAMPLE = 0.5  # seconds between two looks at the memory
-TOGETHER = 50  # labels whose scores are computed at a time
+SECONDS = 7200.0  # time limit of a process
+SAMPLE = 0.5  # seconds between two samples of the memory
+TOGETHER = 50  # scores of so many labels are computed at a time
 
 
 def generate(rows: int, labels: int) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Rows of weighted words, of length 1, and the indicator matrix of their labels."""
+    """Rows of weighted words, scaled to length 1, and the indicator matrix of their labels."""
     rng = np.random.default_rng(SEED)
     often = 1.0 / np.sqrt(np.arange(5, labels + 5))
     own = rng.choice(labels, size=(rows, PER_ROW), p=often / often.sum())
-    own[:labels, 0] = np.arange(labels)  # each has a row
+    own[:labels, 0] = np.arange(labels)  # every label has a row
     topics = rng.integers(0, WORDS, size=(labels, TOPIC))
     lengths = np.maximum(5, rng.poisson(LENGTH, rows))
     row = np.repeat(np.arange(rows), lengths)
@@ -61,7 +61,7 @@ def generate(rows: int, labels: int) -> tuple[sp.csr_matrix, sp.csr_matrix]:
 
 
 def probe(question: dict[str, Any]) -> dict[str, Any]:
-    """Fit, and tell the times, the memory and the objective of every label."""
+    """Fit, and return the times, the memory and the objective of every label."""
     X, Y = generate(question["rows"], question["labels"])
     name, threads = question["solver"], question["threads"]
     fit = _sklearn if name == PEER else _cutplane
@@ -111,7 +111,7 @@ def _sklearn(name: str, X: Any, Y: Any, threads: int, warm_up: bool = False) -> 
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.svm import LinearSVC
 
-    # As 64-bit integers: of 8-bit ones it mixes up labels beyond the 127th (scikit-learn 1.9).
+    # Y has 64-bit integers: with 8 bits, scikit-learn 1.9 confuses labels beyond the 127th.
     model = OneVsRestClassifier(LinearSVC(), n_jobs=threads).fit(X, Y.astype(np.int64))
     parts = model.estimators_
     return np.vstack([p.coef_ for p in parts]), np.concatenate([p.intercept_ for p in parts]), []
@@ -131,9 +131,9 @@ def _objectives(X: Any, Y: Any, coef: Any, intercept: np.ndarray) -> list[float]
 
 
 class TreeMemory:
-    """Memory of this process and all below it while a block runs: at the start and at most.
+    """Memory of this process and its descendants inside ``with``: at the start, and the peak.
 
-    Pages that several processes map count once, where the system tells (Linux: PSS).
+    Pages that several processes map count once, if the system tells (Linux: PSS).
     """
 
     def __enter__(self) -> TreeMemory:
@@ -154,7 +154,7 @@ class TreeMemory:
 
 
 def _tree(file: str) -> Iterator[str]:
-    """A file of /proc for this process and for all that it, or one of them, has started."""
+    """The content of a file of /proc for this process and all its descendants."""
     todo = [os.getpid()]
     while todo:
         process = Path("/proc") / str(todo.pop())
@@ -162,7 +162,7 @@ def _tree(file: str) -> Iterator[str]:
             for thread in (process / "task").iterdir():
                 todo += map(int, (thread / "children").read_text().split())
             yield (process / file).read_text()
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
 
 
@@ -172,7 +172,7 @@ def _tree_bytes() -> int:
 
 
 def _tree_cpu() -> float:
-    """Seconds of all processes, and of those that have ended and were waited for."""
+    """CPU seconds of all these processes, with those that have ended."""
     ticks = (text.rpartition(")")[2].split()[11:15] for text in _tree("stat"))
     return sum(map(int, (t for some in ticks for t in some))) / os.sysconf("SC_CLK_TCK")
 
@@ -204,12 +204,12 @@ def _checks(case: dict[str, Any], runs: dict[str, dict[str, Any]], quick: bool) 
     if "primals" in case:
         objectives, primals = np.array(case["objectives"]), np.array(case["primals"])
         error = float(np.max(np.abs(primals / objectives - 1.0)))
-        # Scores are computed in float32 products here and in float64 there.
+        # The objective here is from products in float32, that of the certificate from float64.
         checks.append(at_most("certified primal = objective", error, 1e-5, "certificate"))
     if case["solver"] == SMALLER:
         dense = 8.0 * case["features"] * case["labels"]
         extra = case["peak_bytes"] - case["before_bytes"]
-        if not quick:  # the rows are larger than so few coefficients
+        if not quick:  # in a quick run the rows take more memory than the coefficients
             checks.append(at_most("extra memory ≤ features × labels × 8", extra, dense))
     if case["solver"] == PEER:
         for name in (OURS, SMALLER):
@@ -220,7 +220,7 @@ def _checks(case: dict[str, Any], runs: dict[str, dict[str, Any]], quick: bool) 
         if OURS in runs:
             ratio = np.array(runs[OURS]["objectives"]) / np.array(case["objectives"])
             checks.append(at_most("ours / peer's objective", float(ratio.max()), 1.0 + TOL))
-            solved = float((1.0 / ratio).max())  # or its time would be of another problem
+            solved = float((1.0 / ratio).max())  # otherwise its time is that of an unsolved problem
             checks.append(at_most("peer's objective / ours", solved, 1.0 + 10.0 * TOL))
             if not quick:
                 faster = case["seconds"] / runs[OURS]["seconds"]

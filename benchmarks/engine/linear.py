@@ -1,12 +1,12 @@
 """The benchmark of record: ``LinearSVC(C=…)`` as a user calls it, against every peer.
 
-A case is a data set, a loss, a free bias or none, and C. Our time is that of the whole call of
-``fit`` with default settings, which ends with a certified relative gap of 1e-3. A peer cannot say
-when it is good: it is run with more passes, or smaller tolerances, again and again, and its
-fastest run whose objective is within 1e-3 of the best known counts. Peers whose intercept is
-regularised are judged by their w with the best free bias. **Regret** is our time divided by the
-best peer's. A peer that is not good within ten times our time is given up: it has no time, and if
-no peer has one, the regret is below 0.1 and counts as 0.1. Compiling is not in the times.
+A case is a data set, a loss, a free bias or none, and C. Our time is that of the entire call of
+``fit`` with default settings, which ends with a certified relative gap of 1e-3. A peer cannot tell
+when it is good enough. So it runs again and again, with more passes or smaller tolerances, and the
+fastest run whose objective is within 1e-3 of the best known counts. If a peer regularises its
+intercept, its w is judged with the best free bias. **Regret** is our time divided by the best
+peer's. A peer that is not good enough within ten times our time has no time. If no peer has a time,
+the regret is below 0.1 and counts as 0.1. Times are without compiling.
 
 Each case also holds the time with one thread, the gap that a run with ``tol=1e-5`` reaches, and
 whether the certified objective is that of the model in extended precision. With ``--before`` it
@@ -31,7 +31,7 @@ from ..peers import PEERS, ladder
 from ..report import TOL, Report, at_most
 from ..solvers import Cutplane, Effort, Model, Problem, Run, Solver
 
-# Fast ones first, so that a run that is cut short has seen most.
+# Fast sets come first, so that an interrupted run has measured most of them.
 SETS = (
     *("iris", "wine", "breast-cancer", "digits-8", "200 × 10", "2,000 × 20"),
     *("nursery", "splice", "page-blocks", "satimage-4", "cells", "abalone-19", "caravan", "hiva"),
@@ -40,7 +40,7 @@ SETS = (
     *("unscaled", "rare class", "repeated rows", "fingerprints", "2,000 × 5,000"),
     *("covtype", "mnist8", "embedding 20,000", "celegans", "10,000 × 3,000", "embedding 100,000"),
 )
-# Half of the folder's sets and half of the others also with the other losses.
+# Half of the folder's sets and half of the others are also measured with the other losses.
 SMOOTH_SETS = (
     *("iris", "breast-cancer", "2,000 × 20", "a9a", "w8a", "news20-3", "aclimdb", "covtype"),
     *("unscaled", "rare class", "2,000 × 5,000", "embedding 20,000"),
@@ -49,23 +49,23 @@ SMOOTH_SETS = (
 LOSSES = ("hinge", "squared_hinge", "logistic")
 PENALTIES = (1e-3, 1e-2, 1.0, 1e2, 1e4)
 TIGHT = 1e-5
-# Seconds of each of our fits, and of the tight one.
+# Time limits of our fits, and of the fit with the tight tolerance.
 LIMIT, TIGHT_LIMIT = 60.0, 60.0
-# Regrets above this miss the target.
+# A larger regret misses the target.
 MOST = 5.0
-# What a fit may take of the time of a checkout before, and seconds that are noise.
+# A fit may take so many times the seconds of the earlier checkout. So few seconds are noise.
 SLOWER, NOISE = 1.15, 2e-3
-# A peer is given so many times our time, and at least so many seconds.
+# A peer gets so many times our time, and at least so many seconds.
 PATIENCE, LEAST_PATIENCE = 10.0, 0.05
 # Stored numbers below which a peer must be called as a user calls it, checks and conversions and
 # all: there they cost more than the training, and ours are in our time.
 SMALL = 1 << 17
-# Peers of no use here: programs that read files, solvers that never come within 1e-3.
+# Peers left out here: programs that read files, and solvers that never come within 1e-3.
 WITHOUT = ("SGDClassifier", "dlib", "SVM-light", "SVM-perf")
 
 
 def run(report: Report, sets: Sequence[str] = SETS) -> None:
-    """Run the section; of sets of the user's own all losses are measured."""
+    """Run the section. The user's own set is measured with all losses."""
     for name in sets:
         data = report.load(name)
         if data is not None:
@@ -76,7 +76,7 @@ def run(report: Report, sets: Sequence[str] = SETS) -> None:
 
 
 def measure(report: Report, problems: Iterable[Problem], most: float) -> None:
-    """Add a case for every problem; regrets above ``most`` miss the target."""
+    """Add a case for every problem. Regrets above ``most`` miss the target."""
     for problem in problems:
         what = f"{problem.data.name}, {problem.loss}, {problem.bias} bias, C = {problem.C:g}"
         known = report.known(what)
@@ -145,7 +145,7 @@ def _case(report: Report, problem: Problem, what: str, most: float) -> None:
 
 
 def _complete(report: Report, problem: Problem, case: dict[str, Any], most: float) -> None:
-    """Measure the peers that were not installed when a case was measured; judge it anew."""
+    """Measure the peers that were not installed when a case was measured, and judge it again."""
     known = {peer["solver"] for peer in case["peers"]}
     best = min([case["primal"], *(peer["closest"] for peer in case["peers"])])
     seconds = case["ours"][max(case["ours"])]["median"]
@@ -165,7 +165,7 @@ def _complete(report: Report, problem: Problem, case: dict[str, Any], most: floa
 
 
 def _compared(seconds: float, peers: Sequence[dict[str, Any]]) -> tuple[float, str | None]:
-    """The regret, and which peer was the fastest of those that are good."""
+    """The regret, and the fastest of the peers that are good enough."""
     good = [peer for peer in peers if peer["seconds"] is not None]
     if not good:
         return 1.0 / PATIENCE, None
@@ -174,7 +174,7 @@ def _compared(seconds: float, peers: Sequence[dict[str, Any]]) -> tuple[float, s
 
 
 def _alone(report: Report, problem: Problem, checkout: Path | None) -> dict[str, Any]:
-    """Times of a checkout, or of this one, in a process of its own: both in the same way."""
+    """Times of this or another checkout, in a process of its own."""
     case = [problem.data.name, problem.loss, problem.bias, repr(problem.C)]
     options = [*report.settings.source.arguments(), "--threads", str(min(2, usable_cores()))]
     options += ["--seconds", str(LIMIT), "--repeats", str(min(3, report.settings.repeats))]
@@ -188,7 +188,7 @@ def _up(value: float) -> float:
 
 
 def _peers(report: Report, problem: Problem) -> Iterator[tuple[Solver, Problem]]:
-    """The peers that are installed, each with the problem it solves in place of ours."""
+    """The installed peers, each with the problem that it solves in place of ours."""
     small = problem.data.facts()["nonzeros"] < SMALL
     for name, make in PEERS.items():
         if name in WITHOUT or (small and not name.startswith("scikit-learn")):
@@ -203,14 +203,14 @@ def _peers(report: Report, problem: Problem) -> Iterator[tuple[Solver, Problem]]
 
 
 def _own(problem: Problem) -> Problem:
-    """The problem with the bias regularised, if it is free."""
+    """The problem with a regularised bias in place of a free one."""
     return dataclasses.replace(problem, bias="regularised") if problem.bias == "free" else problem
 
 
 def _peer(
     report: Report, peer: Solver, problem: Problem, solved: Problem, best: float, seconds: float
 ) -> dict[str, Any]:
-    """The first run of a peer that is good; runs of growing effort while there is patience."""
+    """The first run of a peer that is good enough. Its effort grows until its time is up."""
     report.warm_up(peer, solved)
     prepared = peer.prepare(solved)
     patience = max(PATIENCE * seconds, LEAST_PATIENCE)
@@ -238,7 +238,7 @@ def _peer(
 
 
 def losses_of(problem: Problem, scores: np.ndarray) -> np.ndarray:
-    """The loss of every row."""
+    """The loss of each row."""
     margins = problem.data.y * scores
     if problem.loss == "logistic":
         return np.logaddexp(0.0, -margins)
@@ -247,7 +247,7 @@ def losses_of(problem: Problem, scores: np.ndarray) -> np.ndarray:
 
 
 def free_bias_objective(problem: Problem, w: np.ndarray) -> float:
-    """½|w|² + C·Σ loss with the best free bias."""
+    """The least ½|w|² + C·Σ loss over the bias."""
     scores = np.asarray(problem.data.X @ np.asarray(w, dtype=np.float64)).ravel()
     reach = 2.0 + float(np.max(np.abs(scores)))
     found = minimize_scalar(

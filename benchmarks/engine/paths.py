@@ -1,7 +1,7 @@
-"""What a path over ten values of C costs, in units of its most expensive fit alone.
+"""The time of a path over ten values of C, in units of its most expensive fit alone.
 
-One more path, which is not timed, counts what each of its fits does: the rows visited by passes of
-descent, in units of all rows, the products X·w and Xᵀ·c, and the certificates.
+Another path, which is not timed, counts the work of each fit: the rows that passes of descent
+visit, in units of all rows, the products X·w and Xᵀ·c, and the certificates.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CASES: dict[str, tuple[float, float]] = {
 }
 COUNT = 10
 MOST = 3.0
-LIMIT = 120.0  # seconds of a fit or a path
+LIMIT = 120.0  # time limit of a fit or a path in seconds
 
 
 def run(report: Report) -> None:
@@ -47,7 +47,7 @@ def run(report: Report) -> None:
             LinearSVC(C=low, max_iter=3, **settings).fit(data.X, data.y)  # compiles
             seconds: list[float] = []
             fits: list[list[float]] = []
-            for _ in range(min(3, report.settings.repeats)):  # both in turn: noise meets both
+            for _ in range(min(3, report.settings.repeats)):  # in turn: noise meets both
                 fits.append([])
                 for C in Cs:
                     begin = time.perf_counter()
@@ -92,7 +92,7 @@ def run(report: Report) -> None:
 
 @contextmanager
 def _counted(rows: int) -> Iterator[list[dict[str, float]]]:
-    """What the fits inside do, one after the other."""
+    """Counts the work of each fit inside ``with``."""
     work: list[dict[str, float]] = []
     now = {"passes": 0.0, "X·w": 0.0, "Xᵀ·c": 0.0}
     run, step, solve = CoordinateSolver._pass, NewtonSolver._step, _Fit.solve

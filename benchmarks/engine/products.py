@@ -1,11 +1,11 @@
 """The two products that every pass consists of, X·w and Xᵀ·c, against those of scipy and numpy.
 
-Ours sum in double precision over rows as they are stored. The peer's time is the better one of all
-numbers in single precision and all in double: with both kinds it would copy the matrix first.
-Where the two do not meet what is asked for, the numbers beside them say why: ``kernel``, the loop
-alone on one thread over all rows, without blocks, partial sums and their addition; ``bytes``, what
-a product reads; its share of the speed at which memory can be read; and ``round``, what it costs to
-have two threads do nothing.
+Our products sum in double precision over rows as they are stored. The peer's time is the better one
+of two: all numbers in single precision, or all in double. With both kinds it would copy the matrix
+first. Further numbers explain a product that misses its target: ``kernel``, the time of the loop
+alone on one thread over all rows, without blocks and partial sums; ``bytes`` that a product reads;
+its share of the speed at which memory can be read; and ``round``, the time of a round in which two
+threads do nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from ..report import Check, Report, at_least, at_most
 NAMES = ("covtype", "mnist8", "aclimdb", "a9a", "w8a", "celegans")
 LAYOUTS = {"CSR": sp.csr_matrix, "dense": lambda X: X.toarray(order="C")}
 MOST_DENSE = 1 << 30  # bytes
-SECONDS = 0.4  # of repeating a product
-ERROR = 1e-5  # relative to the largest number, of the peer in single precision
-ON_TWO = 1.8  # what two threads should gain
+SECONDS = 0.4  # a product is repeated for so long
+ERROR = 1e-5  # largest difference from the peer in float32, relative to the largest number
+ON_TWO = 1.8  # two threads should be so many times as fast
 CACHE_LINE = 64  # bytes
 
 Products = dict[str, Callable[[], np.ndarray]]
@@ -109,7 +109,7 @@ def _measure(
 
 
 def _bytes_read(block: Block) -> int:
-    """By a product; of rows whose values are all equal one line of the cache for their values."""
+    """The bytes that a product reads. Equal values of a row count as one line of the cache."""
     every = sum(array.nbytes for array in block.arrays())
     if not isinstance(block, CSRBlock) or not block.equal:
         return every
@@ -135,7 +135,7 @@ def _ours(X: Any, w: np.ndarray, coef: np.ndarray, executor: Any) -> Products:
 
 
 def _kernel(X: Any, w: np.ndarray, coef: np.ndarray) -> Products:
-    """The loops alone, over all rows at once."""
+    """Times of the loops alone, over all rows at once."""
     block = as_blocks(X).whole
     assert block is not None
     scores, gradient = np.empty(len(coef)), np.zeros(len(w))
@@ -146,13 +146,13 @@ def _kernel(X: Any, w: np.ndarray, coef: np.ndarray) -> Products:
 
 
 def _round(threads: int) -> float:
-    """Seconds that a round of tasks costs which do nothing."""
+    """Seconds of a round of tasks that do nothing."""
     with SerialExecutor() if threads == 1 else ThreadExecutor(threads) as executor:
         return float(np.median(_times(lambda: executor.run(lambda k: None, threads))))
 
 
 def _peers(X: Any, w: np.ndarray, coef: np.ndarray) -> dict[str, Products]:
-    """The same by scipy (sparse) or numpy (dense), in double and in single precision."""
+    """Times of SciPy (sparse) or NumPy (dense), in double and in single precision."""
     return {
         kind.__name__: {
             "X·w": lambda x=x, v=v: x @ v,

@@ -1,7 +1,7 @@
 """Small data: whole calls of ``fit``, certified to 1e-3, against scikit-learn's.
 
-The cases and the rules are those of section ``linear``. All that a user's call does counts, checks
-and conversions included, on both sides.
+The cases and the rules are those of section ``linear``. On both sides the time is that of the
+user's call, with checks and conversions.
 """
 
 from __future__ import annotations

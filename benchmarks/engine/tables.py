@@ -52,7 +52,7 @@ def _paths(cases: list[Content]) -> str:
 
 
 def _path_work(cases: list[Content]) -> str:
-    """What the fits of a path do, on average: the first one, and those that start from another."""
+    """The average work of the fits of paths: of the first one, and of those that start warm."""
     names = ("passes", "X·w", "Xᵀ·c", "certificates")
     rows = []
     for case in cases:
@@ -116,7 +116,7 @@ def _linear(cases: list[Content]) -> str:
 
 
 def regrets(cases: list[Content]) -> str:
-    """How the regrets of sections ``linear`` or ``small`` are spread, by loss and bias."""
+    """The distribution of the regrets of sections ``linear`` or ``small``, by loss and bias."""
     by_kind: dict[str, list[float]] = {"all": []}
     for case in (c for c in cases if "regret" in c):
         bias = "without bias" if case["bias"] == "none" else f"{case['bias']} bias"

@@ -18,14 +18,14 @@ _PIECE = 1 << 24
 
 @contextlib.contextmanager
 def workspace() -> Iterator[Path]:
-    """A folder for large files, removed at the end."""
+    """A folder for large files, which is removed at the end."""
     parent = os.environ.get(CACHE_VARIABLE)
     with tempfile.TemporaryDirectory(prefix="cutplane-files-", dir=parent) as folder:
         yield Path(folder)
 
 
 def free_bytes() -> int:
-    """Room on the disk of the workspace."""
+    """Free bytes on the disk of the workspace."""
     return shutil.disk_usage(os.environ.get(CACHE_VARIABLE) or tempfile.gettempdir()).free
 
 
@@ -35,7 +35,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def forget(files: list[Path]) -> None:
-    """Drop the pages of files from memory, so that reading them means the disk."""
+    """Drop the pages of files from memory, so that the next reader reads the disk."""
     if not hasattr(os, "posix_fadvise"):
         return
     for file in files:
@@ -44,7 +44,7 @@ def forget(files: list[Path]) -> None:
 
 
 def sequential_seconds(files: list[Path]) -> float:
-    """Reading files from beginning to end into one buffer, from the disk."""
+    """Seconds to read files from the disk, from beginning to end, into one buffer."""
     forget(files)
     buffer = bytearray(_PIECE)
     begin = time.perf_counter()
@@ -58,7 +58,7 @@ def sequential_seconds(files: list[Path]) -> float:
 
 
 def cached_bytes(files: list[Path]) -> int | None:
-    """Bytes of files in the page cache, mapped or not; None where the system does not tell."""
+    """Bytes of files in the page cache, mapped or not; None if the system does not tell."""
     import ctypes
     import mmap
 
@@ -90,7 +90,7 @@ def cached_bytes(files: list[Path]) -> int | None:
 class MemoryWatch:
     """The largest anonymous and mapped memory of this process inside ``with``, by sampling.
 
-    Anonymous memory cannot be given back; pages of mapped files can, at any moment.
+    The system can take back pages of mapped files at any moment, but no anonymous memory.
     """
 
     KINDS = ("RssAnon", "RssFile", "VmRSS")
@@ -123,7 +123,7 @@ class MemoryWatch:
 
 
 def bytes_from_disk() -> int | None:
-    """What this process had read from the disk until now."""
+    """The bytes that this process has read from the disk so far."""
     try:
         for line in Path("/proc/self/io").read_text().splitlines():
             if line.startswith("read_bytes:"):

@@ -16,18 +16,18 @@ from .splice_sites import FEATURES, splice_chunks
 
 ROWS = 2_800_000  # 6.3 GB
 MEMORY = 2_000_000_000
-KEPT = 1_000_000_000  # of the features, between two passes; the rest of MEMORY is for all else
-PER_PASS = 1.5  # times the disk's own time
+KEPT = 1_000_000_000  # bytes of features kept between passes; the rest of MEMORY is for all else
+PER_PASS = 1.5  # a pass may take so many times the disk's own time
 MEAN_C = 1000.0
 
-SPLICE_ROWS = 15_000_000  # the paper's
+SPLICE_ROWS = 15_000_000  # as in the paper
 PAPER_SECONDS = (671, 3087)
 ROOM_LEFT = 10_000_000_000
 HOURS = 6 * 3600.0
 
 
 def run(report: Report) -> None:
-    """Data of 6.3 GB with 2 GB of memory."""
+    """Run the section: fits of data of 6.3 GB with 2 GB of memory."""
     rows = min(ROWS, report.settings.source.rows or ROWS)
     label = f"{rows} rows, {MEMORY / 1e9:g} GB"
     with report.attempt(label):
@@ -35,7 +35,7 @@ def run(report: Report) -> None:
 
 
 def run_splice(report: Report) -> None:
-    """As many rows of the paper's largest problem as the disk takes, indicators in 8 bits."""
+    """Run the section: the paper's largest problem with as many rows as fit on the disk."""
     room = max(0, int((free_bytes() - ROOM_LEFT) * 0.9)) // _row_bytes(np.int8)
     rows = min(SPLICE_ROWS, report.settings.source.rows or SPLICE_ROWS, room)
     label = f"{rows} rows"

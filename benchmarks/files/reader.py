@@ -1,7 +1,7 @@
 """Megabytes of svmlight text per second, with and without queries, against other readers.
 
-Seconds of the processor are compared, because they do not depend on who else is at work; the file
-is in the page cache. A peer may read the beginning of a file only, so that it ends.
+CPU seconds are compared, because they do not depend on other work of the machine. The file is in
+the page cache. A slow peer reads only the beginning of a file.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ..report import Report, at_least
 from .disk import workspace
 from .readers import PEERS, Reader, missing, ours
 
-FASTER = 10.0  # than scikit-learn, in one thread
+FASTER = 10.0  # one thread should be so many times as fast as scikit-learn
 FULL = 500_000_000
 QUICK = 1_000_000
-# Megabytes for each peer: some 10 s of it.
+# Bytes for each peer, which take it about ten seconds.
 PEER_BYTES = {"scikit-learn": 60_000_000, "xgboost": 150_000_000, "polars": 60_000_000}
 QID_BYTES = {"scikit-learn": 30_000_000}
 ROWS_PER_QUERY = 50
@@ -46,7 +46,7 @@ def run(report: Report) -> None:
 
 
 def _repeat(once: Path, path: Path, least: int, qid: bool) -> None:
-    """The file again and again, until it has so many bytes; with queries if wanted."""
+    """Write the lines of ``once`` again and again to ``path``, at least ``least`` bytes."""
     lines = once.read_bytes().splitlines(keepends=True)
     row = written = 0
     with open(path, "wb") as out:
@@ -71,7 +71,7 @@ def _case(report: Report, path: Path, qid: bool, label: str) -> None:
         part = _beginning(path, limit)
         try:
             entries.append(_measured(report, name, reader, part, qid))
-        except Exception as error:  # a peer that cannot is a result, too
+        except Exception as error:  # a peer that cannot read the file is a result, too
             report.skip(f"{name} on {label}: {type(error).__name__}")
     checks = [
         at_least(
@@ -111,7 +111,7 @@ def _measured(report: Report, name: str, read: Reader, path: Path, qid: bool) ->
     read(few, qid)  # imports and compiles
     size = path.stat().st_size
     path.read_bytes()  # into the page cache
-    repeats = min(3, report.settings.repeats)  # of small files and large ones alike
+    repeats = min(3, report.settings.repeats)  # the same for small and large files
     wall, cpu = [], []
     for _ in range(repeats):
         begin, used = time.perf_counter(), time.process_time()

@@ -11,7 +11,7 @@ Reader = Callable[[Path, bool], Any]
 
 
 def ours(threads: int) -> Reader:
-    """Our reader with so many threads."""
+    """Our reader with this number of threads."""
 
     def read(path: Path, qid: bool) -> Any:
         from cutplane import load_svmlight
@@ -36,7 +36,7 @@ def xgboost(path: Path, qid: bool) -> Any:
 
 
 def polars(path: Path, qid: bool) -> Any:
-    """Lines as a column, split, exploded and cast: what a data frame can do without a reader."""
+    """A data frame without a reader: lines as a column, split, exploded and cast."""
     import polars as pl
 
     lines = pl.scan_csv(

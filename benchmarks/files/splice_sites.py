@@ -15,13 +15,13 @@ FEATURES = 4 * POSITIONS
 POSITIVE = 1 / 30
 CHUNK_ROWS = 20_000
 _MOTIF = np.array([3, 3, 1, 3, 3, 3, 1, 1, 3, 3, 1, 0, 2, 2])  # TTCTTTCCTTCAGG
-_KEPT = 0.6  # of the motif's letters
+_KEPT = 0.6  # share of the motif's letters that a positive row has
 
 
 def splice_chunks(
     rows: int, dtype: type = np.float32, seed: int = 0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Chunks of (X, y), X of some type; a chunk does not depend on how many follow."""
+    """Chunks of (X, y), X of type ``dtype``. A chunk does not depend on the number of rows."""
     for number, first in enumerate(range(0, rows, CHUNK_ROWS)):
         rng = np.random.default_rng((seed, number))
         yield _chunk(min(CHUNK_ROWS, rows - first), rng, dtype)

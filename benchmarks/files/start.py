@@ -1,6 +1,6 @@
 """Processor seconds that commands take from their start to their end, with compiled loops on disk.
 
-A small file, so that starting is most of it: a9a, or the generated rows of a quick run.
+The file is small, so that the start takes most of the time: a9a, or generated rows in a quick run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cutplane import LinearSVC, dump_svmlight, save_model
 from ..report import Report, at_most
 from .disk import workspace
 
-MOST = 0.7  # seconds
+MOST = 0.7  # a command should take at most so many seconds
 COMMANDS = {
     "info of a model": "info {model}",
     "info of data": "info {data}",
@@ -37,7 +37,7 @@ def run(report: Report) -> None:
         for label, command in COMMANDS.items():
             with report.attempt(label):
                 words = command.format(**names).split()
-                _seconds(words)  # compiles, and brings files into the page cache
+                _seconds(words)  # compiles, and reads files into the page cache
                 used = [_seconds(words) for _ in range(max(3, report.settings.repeats))]
                 case = {"what": label, "cpu_seconds": used}
                 least = min(used)

@@ -1,7 +1,7 @@
 """Peak memory of a fit for several cache sizes: the cache, within 10 %, plus O(m).
 
-What grows with the cache is the slope between the smallest and the largest; the
-rest is given in doubles per row, next to the features of a row, which are copied.
+The slope between the smallest and the largest cache shows what grows with the cache. The rest is
+given in doubles per row, next to the number of features of a row, because fits copy the rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CASES: tuple[tuple[str, int, float, float], ...] = (
     ("a9a", 32_561, 1.0, 0.005),
 )
 SHARE = 1.1
-DOUBLES_PER_ROW = 64  # beyond cache and copies of the rows
+DOUBLES_PER_ROW = 64  # a fit may take so many, besides the cache and copies of the rows
 
 
 def run(report: Report) -> None:

@@ -19,10 +19,10 @@ from .solvers import KernelProblem, beta_of, fit_ours, sample
 
 ROWS = 5000
 TOL = 1e-6
-CLOSE = 1e-6  # relative difference of the dual objectives
+CLOSE = 1e-6  # largest relative difference of the dual objectives
 ON_MARGIN = 1e-3  # |y·f(x) − 1| of rows on which the support vectors may differ
-SMALL = 1e-6  # part of C below which α counts as 0
-# Data, C and γ of the RBF kernel, C and γ of the polynomial one.
+SMALL = 1e-6  # α below this part of C counts as 0
+# Data, C and γ of the RBF kernel, C and γ of the polynomial kernel.
 DATA: tuple[tuple[str, float, float, float, float], ...] = (
     ("a9a", 1.0, 0.005, 1.0, 0.05),
     ("ijcnn1", 10.0, 1.0, 1.0, 0.5),

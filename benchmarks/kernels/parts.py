@@ -1,7 +1,7 @@
 """What the size of the working set, the cache and shrinking are worth (sections 7.2 to 7.4).
 
-Two problems: many bounded support vectors (a9a) and many free ones (w8a). One
-fit each; a fit that takes longer than its limit is given with what it had by then.
+Two problems: many bounded support vectors (a9a) and many free ones (w8a). There is one fit of each.
+If a fit reaches its time limit, the section shows what it had by then.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ PROBLEMS: tuple[tuple[str, int, float, float], ...] = (
 )
 SIZES = (2, 4, 10, 20, 50, 100, 200, 512, 1024)
 MEGABYTES = (2, 5, 10, 20, 40, 80, 200, 500)
-SMALL_SET = 10  # SVM-light's: here the cache matters more
-LIMIT = 6.0  # seconds of a fit, at most
+SMALL_SET = 10  # SVM-light's working set, with which the cache matters more
+LIMIT = 6.0  # time limit of a fit in seconds
 
 
 def run(report: Report) -> None:

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from ..report import Report, at_most
 
 MOST = 0.02  # seconds
-LONG = 0.5  # seconds: such fits are not repeated more than three times
+LONG = 0.5  # fits of so many seconds are repeated at most three times
 OPTIONS: tuple[dict[str, Any], ...] = (
     {},
     {"kernel": "linear"},
@@ -73,7 +73,7 @@ def run(report: Report) -> None:
         X, y = make()
         if report.settings.source.rows is not None:
             X, y = X[: report.settings.source.rows], y[: report.settings.source.rows]
-            if len(np.unique(y)) < 2:  # the first rows of a sorted set
+            if len(np.unique(y)) < 2:  # as in the first rows of a sorted set
                 report.skip(f"{name}: one class only in so few rows")
                 continue
         for options in OPTIONS:

@@ -25,15 +25,15 @@ from ..datasets import SEED, DataSet, Source
 from ..generated import checkers
 from ..measure import CompileWatch, child
 
-BOUNDED = 1e-6  # part of C: α closer than this to C counts as bounded
+BOUNDED = 1e-6  # α counts as bounded if it is closer to C than this part of C
 PEERS = {"scikit-learn": "sklearn.svm", "scikit-learn-intelex": "sklearnex.svm"}
-# Sets whose rows mostly consist of zeros come as CSR, the others dense.
+# Sets with mostly zeros come as CSR, other sets as dense arrays.
 SPARSE = ("a9a", "w8a", "ijcnn1")
-CHOICE_ROWS = 3000  # on which the better form for a peer is found
+CHOICE_ROWS = 3000  # the better form for a peer is found on so many rows
 
 
 def sample(source: Source, name: str, rows: int | None) -> DataSet:
-    """So many rows of a set, chosen at random; classes of digits become two."""
+    """A random sample of ``rows`` rows of a set. Digits become two classes."""
     if source.rows is not None:
         rows = min(rows or source.rows, source.rows)
     if name == "checkers":
@@ -49,7 +49,7 @@ def sample(source: Source, name: str, rows: int | None) -> DataSet:
 
 @dataclass(frozen=True)
 class KernelProblem:
-    """Rows with a kernel and C; ``factors`` are those on C of classes −1 and +1."""
+    """Rows with a kernel and C. ``factors`` multiply C for the classes −1 and +1."""
 
     data: DataSet
     C: float
@@ -64,7 +64,7 @@ class KernelProblem:
         return {**self.data.facts(), **facts, "factors": list(self.factors)}
 
     def options(self) -> dict[str, Any]:
-        """Parameters of scikit-learn's estimator and of ours alike."""
+        """Parameters that scikit-learn's estimator and ours have in common."""
         return {
             "C": self.C,
             "kernel": self.kernel,
@@ -76,17 +76,17 @@ class KernelProblem:
 
     @property
     def bounds(self) -> np.ndarray:
-        """C of every row."""
+        """C of each row."""
         return self.C * np.where(self.data.y > 0, self.factors[1], self.factors[0])
 
     def rows(self, form: str | None = None) -> Any:
-        """X in float64, as 'csr' or 'dense'; by default as the set usually comes."""
+        """X in float64, as 'csr' or 'dense'. By default it is as in SPARSE."""
         form = form or ("csr" if self.data.name in SPARSE else "dense")
         X = self.data.X.astype(np.float64)
         return sp.csr_matrix(X) if form == "csr" else X.toarray()
 
     def few_rows(self, count: int) -> KernelProblem:
-        """The same problem on the first rows, and on the first of each class."""
+        """The same problem on the first rows and on the first row of each class."""
         y = self.data.y
         chosen = set(range(min(count, len(y))))
         for label in np.unique(y):
@@ -96,7 +96,7 @@ class KernelProblem:
 
 
 def beta_of(model: Any, rows: int) -> np.ndarray:
-    """β of all rows from the attributes of a two-class model."""
+    """β of all rows, from the attributes of a model for two classes."""
     beta = np.zeros(rows)
     coef = model.dual_coef_
     beta[model.support_] = (coef.toarray() if sp.issparse(coef) else np.asarray(coef))[0]
@@ -118,7 +118,7 @@ def dual_objective(problem: KernelProblem, beta: np.ndarray, block: int = 1000) 
 
 
 def counts(problem: KernelProblem, beta: np.ndarray) -> dict[str, int]:
-    """Support vectors, all and at the bound."""
+    """The numbers of all support vectors and of those at the bound."""
     size = np.abs(beta)
     bounded = size >= problem.bounds * (1.0 - BOUNDED)
     return {"support": int(np.count_nonzero(size)), "bounded": int(np.count_nonzero(bounded))}
@@ -127,7 +127,7 @@ def counts(problem: KernelProblem, beta: np.ndarray) -> dict[str, int]:
 def fit_ours(
     problem: KernelProblem, X: Any = None, *, tol: float = 1e-3, **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """A fit of ours and its record."""
+    """A fit of ours, and its record."""
     from cutplane import SVC
 
     X = problem.rows() if X is None else X
@@ -167,7 +167,7 @@ def timed_ours(problem: KernelProblem, X: Any = None, **options: Any) -> dict[st
 
 
 def missing(peer: str) -> str | None:
-    """Why a peer cannot be run."""
+    """A sentence that says why a peer cannot run; None if it can."""
     if importlib.util.find_spec(PEERS[peer].split(".")[0]) is None:
         return f"{peer} is not installed"
     return None
@@ -176,7 +176,7 @@ def missing(peer: str) -> str | None:
 def fit_peer(
     peer: str, problem: KernelProblem, form: str, tol: float, cache_size: float = 200.0
 ) -> tuple[Any, float]:
-    """A fit of a peer and its wall time."""
+    """A fit of a peer, and its wall time."""
     estimator = importlib.import_module(PEERS[peer]).SVC
     model = estimator(tol=tol, cache_size=cache_size, **problem.options())
     X = problem.rows(form)
@@ -188,9 +188,9 @@ def fit_peer(
 def race_peer(
     peer: str, source: Source, problem: KernelProblem, tol: float, limit: float
 ) -> dict[str, Any]:
-    """The peer's record, in the form of the data that is faster for it on a few rows.
+    """A peer's record, with the form of the data that is faster for it on few rows.
 
-    ``finished`` is False if its time was up.
+    ``finished`` is False if its time ran out.
     """
     question = {
         "peer": peer,
@@ -209,7 +209,7 @@ def race_peer(
 
 
 def answer_race(question: dict[str, Any], source: Source) -> dict[str, Any]:
-    """In the child: the fit of ``race_peer``."""
+    """The fit of ``race_peer``, which runs in the child process."""
     import signal
 
     data = sample(source, question["name"], question["rows"])

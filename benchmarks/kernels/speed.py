@@ -1,8 +1,8 @@
 """Wall time with 2 threads at tolerance 1e-3, beside scikit-learn and scikit-learn-intelex.
 
 A peer gets the data dense or as CSR, whichever is faster for it on 3,000 rows, and all threads that
-it wants. Ours counts with the median, a peer with its one run; one that
-is stopped by ``--peer-seconds`` counts with that.
+it wants. Our time is the median of several runs. A peer's time is that of one run, or
+``--peer-seconds`` if this limit stops the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .solvers import KernelProblem, missing, race_peer, sample, timed_ours
 
 TOL = 1e-3
 WANTED = {"scikit-learn": 3.0, "scikit-learn-intelex": 1.0}
-CLOSE = 1e-4  # relative: how far dual objectives at this tolerance may be apart
+CLOSE = 1e-4  # largest relative difference of dual objectives at this tolerance
 # Data, rows (None: all), C, γ.
 CASES: tuple[tuple[str, int | None, float, float], ...] = (
     ("a9a", None, 1.0, 0.005),

@@ -25,7 +25,7 @@ from .solvers import KernelProblem, beta_of, fit_ours, sample
 
 GAMMAS = {"σ² = 10": 1.0 / (2.0 * 10.0), "σ = 10": 1.0 / (2.0 * 10.0**2)}
 BLOCK = 512
-SHORT = 1.0  # seconds: shorter fits are repeated
+SHORT = 1.0  # fits of fewer seconds are repeated
 # Relative, of the numbers of support vectors on the whole sets. They are no property of the problem
 # where rows are equal, as 30 % of w8a's are: these share their α in any way.
 CLOSE = 0.15
@@ -82,7 +82,7 @@ def _table(
     for rows, seconds, minimum, support, bounded in published:
         data = sample(source, name, rows)
         if lines and len(data.y) == lines[-1]["rows"]:
-            break  # a quick run has no more
+            break  # a quick run ends here
         line = _line(report, KernelProblem(data, C, gamma))
         line["published"] = {
             "rows": rows,
@@ -139,7 +139,7 @@ def _line(report: Report, problem: KernelProblem) -> dict[str, Any]:
 
 
 def _minimum(problem: KernelProblem, X: Any, support: np.ndarray) -> float:
-    """Seconds for the rows of the support vectors, each pair of rows once."""
+    """Seconds to compute the kernel rows of the support vectors, each pair of rows once."""
     kernel = Kernel("rbf", problem.gamma)
     others = np.setdiff1d(np.arange(X.shape[0]), support)
     order = np.concatenate([others, support])  # so that the columns needed shrink from the end

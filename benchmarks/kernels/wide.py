@@ -28,9 +28,9 @@ from .solvers import PEERS, missing
 
 OURS = "cutplane"
 TOL = 1e-3
-WANTED = 1.5  # times as fast as the best peer
-CLOSE = 0.005  # of the accuracy of the best
-# Of a first fit, in which libraries load and threads start: enough to go the way of large fits.
+WANTED = 1.5  # our time should be at most so many times the best peer's
+CLOSE = 0.005  # the accuracy may be so much below the best
+# Rows of a first fit, in which libraries load and threads start. A large fit runs the same code.
 WARM_ROWS = 2000
 GENERATED = {"colours": coloured, "many classes": many_classes}
 
@@ -51,12 +51,12 @@ class Case:
     test_rows: int = 10_000
 
     def options(self) -> dict[str, Any]:
-        """Parameters of every estimator."""
+        """The parameters that every estimator gets."""
         names = ("C", "gamma", "kernel", "degree", "coef0")
         return {**{name: getattr(self, name) for name in names}, "tol": TOL}
 
     def split(self, source: Source) -> tuple[Any, np.ndarray, Any, np.ndarray]:
-        """X and y to fit, and to predict; half of the rows if there are not enough for both."""
+        """X and y to fit, and X and y to predict: half of the rows each if there are too few."""
         rng = np.random.default_rng(SEED)
         rows = self.rows if source.rows is None else min(self.rows, source.rows)
         wanted = rows + min(self.test_rows, rows)
@@ -150,7 +150,7 @@ def _case(report: Report, case: Case) -> None:
 
 
 def answer(question: dict[str, Any], source: Source) -> dict[str, Any]:
-    """In the child: times of one estimator on one case."""
+    """Times of one estimator on one case, measured in the child process."""
     solver, case = question["solver"], Case(**question["case"])
     X, y, test, known = case.split(source)
     options = case.options()

@@ -25,7 +25,7 @@ QUICK_SIZES = (100, 300, 1_000)
 FEATURES = 8
 ITERATIONS = 20
 C = 1e3
-# Risk and number of ranks, None for as many as rows.
+# Risk and number of ranks. None stands for as many ranks as rows.
 CASES: tuple[tuple[str, int | None], ...] = (
     ("roc_auc", 2),
     ("ordinal", 2),
@@ -33,7 +33,7 @@ CASES: tuple[tuple[str, int | None], ...] = (
     ("ordinal", None),
 )
 STEEPEST = 1.15
-MOST_FROM_RANKS = 1.5  # m ranks against 2, on the most rows
+MOST_FROM_RANKS = 1.5  # m ranks may take so many times as long as 2, on the most rows
 
 
 def run(report: Report) -> None:
@@ -113,7 +113,7 @@ def _point(
 
 
 def slope(sizes: tuple[int, ...], seconds: list[float]) -> float:
-    """Least squares of log seconds on log rows."""
+    """The slope of log seconds over log rows, by least squares."""
     if len(sizes) < 2:
         return math.nan
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])

@@ -15,8 +15,8 @@ from ..report import (
 from ..solvers import Effort, Run
 from .solvers import MeasureCutplane, MeasureProblem, line_evaluations
 
-MOST_EVALUATIONS = 5.0  # per line search, on average
-# Risk, data, C, and the iterations of the prototype at its best λ, 0.05, which are to be beaten.
+MOST_EVALUATIONS = 5.0  # the largest allowed mean per line search
+# Risk, data, C, and the iterations to beat: those of the prototype at its best λ, 0.05.
 CASES: tuple[tuple[str, str, float, int | None], ...] = (
     ("roc_auc", "covtype", 1e3, None),
     ("roc_auc", "covtype", 1e5, None),

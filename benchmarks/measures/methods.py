@@ -32,7 +32,7 @@ def f1(y: np.ndarray, qid: np.ndarray | None, answer: Answer) -> float:
 
 
 def _at(name: str, value: Any) -> Measure:
-    """k is a number of times the positives of the rows at hand."""
+    """A measure whose k is a multiple of the number of positive rows."""
 
     def measured(y: np.ndarray, qid: np.ndarray | None, answer: Answer) -> float:
         k = max(1, round(K[name] * int(np.sum(y > 0))))
@@ -60,7 +60,7 @@ ACCURACY = Measure("accuracy", lambda y, qid, a: float(np.mean(y == a.labels)))
 
 
 def measure_svm(measure: str, grid: tuple[float, ...], seconds: float) -> Method:
-    """``MeasureSVC``; for F1 also with a threshold that is tuned as the hinge SVM's."""
+    """``MeasureSVC``. For F1 also with a tuned threshold, as the hinge SVM has it."""
     name = f"MeasureSVC {measure}"
     more = {"k": K[measure]} if measure in ("precision_at_k", "recall_at_k") else {}
 
@@ -83,9 +83,9 @@ def hinge(
     tuned: bool = False,
     above: float = 0.0,
 ) -> Method:
-    """The plain SVM on y > above; balanced: both classes have the same weight.
+    """The plain SVM for y > above. If ``balanced``, both classes have the same weight.
 
-    Where the classes overlap and one is rare, w = 0 may be the plain SVM's best answer.
+    If classes overlap and one of them is rare, w = 0 may be the optimum of the plain SVM.
     """
 
     def fit(train: DataSet, vali: DataSet, C: float) -> dict[str, Predictor]:
@@ -109,7 +109,7 @@ def classifier(model: Any, threshold: float = 0.0) -> Predictor:
 
 
 def tuned_f1(model: Any, vali: DataSet) -> Predictor:
-    """The threshold of the best F1 on the validation rows."""
+    """The threshold with the best F1 on the validation rows."""
     scores = model.decision_function(vali.X)
     order = np.argsort(-scores, kind="stable")
     hits = np.cumsum(vali.y[order] > 0)
@@ -146,7 +146,7 @@ def scorer(model: Any) -> Predictor:
 
 
 def ordinal_svm(grid: tuple[float, ...], seconds: float) -> Method:
-    """``OrdinalSVC`` with both criteria for its thresholds: w is the same."""
+    """``OrdinalSVC`` with both criteria for its thresholds, for which w is the same."""
 
     def fit(train: DataSet, vali: DataSet, C: float) -> dict[str, Predictor]:
         model = OrdinalSVC(C / len(train.y), time_limit=seconds).fit(train.X, train.y)
@@ -170,9 +170,9 @@ def _cut(model: Any, thresholds: np.ndarray) -> Predictor:
 
 
 def hinge_of_classes(grid: tuple[float, ...], seconds: float, *, joint: bool = False) -> Method:
-    """The plain SVM, one class against the rest or all jointly.
+    """The plain SVM, one class against the rest, or all classes jointly.
 
-    Its only order is that of the predicted classes.
+    The predicted classes are its only order of the rows.
     """
     kind = "crammer_singer" if joint else "ovr"
 
@@ -190,7 +190,7 @@ def hinge_of_classes(grid: tuple[float, ...], seconds: float, *, joint: bool = F
 
 
 def ridge(grid: tuple[float, ...]) -> Method:
-    """Regression on the targets, rounded to the nearest where ranks are wanted."""
+    """Ridge regression on the targets. Predicted ranks are the nearest ones."""
 
     def fit(train: DataSet, vali: DataSet, alpha: float) -> dict[str, Predictor]:
         X = train.X.astype(np.float64)

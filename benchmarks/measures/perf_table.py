@@ -19,14 +19,14 @@ from ..solvers import Effort, Problem, Run, ScikitLearn
 from .solvers import MeasureCutplane, MeasureProblem, PairDifferences
 
 DATA = ("aclimdb", "a9a", "w8a", "covtype", "mnist8", "celegans")
-C = 1e4  # times the mean, for both tasks
+C = 1e4  # multiplies the mean loss, for both tasks
 BUDGET = 24 * 2**30  # bytes
-# Data whose samples are also solved by pairs, and the risk.
+# Data and risk whose samples are also solved with all pairs.
 PAIRS = (("w8a", "roc_auc"), ("covtype", "roc_auc"), ("california10", "ordinal"))
 SAMPLES = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
-VALUE, INDEX, POINTER = 8, 4, 8  # bytes in the CSR matrix
+VALUE, INDEX, POINTER = 8, 4, 8  # bytes of each in a CSR matrix
 NODE = 16  # bytes per non-zero in liblinear's own copy
-MOST_BYTES_RUN = 8 * 2**30  # matrix and copy: beyond that a sample is not run
+MOST_BYTES_RUN = 8 * 2**30  # a sample whose matrix and copy take more is not run
 PASSES = 200
 
 
@@ -65,7 +65,7 @@ def _full(report: Report, data: DataSet) -> None:
             report.warm_up(solver, problem)
             runs.append(report.timed(solver, problem, effort))
         if task == "classification":
-            # The same objective: scikit-learn's C multiplies the sum.
+            # scikit-learn's C multiplies the sum; this makes the objective the same.
             peer, plain = ScikitLearn(), Problem(data, C / len(data.y))
             report.warm_up(peer, plain)
             runs.append(report.timed(peer, plain, Effort()))
@@ -83,9 +83,9 @@ def _full(report: Report, data: DataSet) -> None:
 
 
 def pair_matrix(data: DataSet, tried: int = 4000) -> dict[str, Any]:
-    """Size of the matrix of all differences, from the non-zeros of some, and where it ends.
+    """The size of the matrix of all differences, estimated from some, and how many rows fit.
 
-    The share of comparable pairs is kept: half the rows have a quarter of the pairs.
+    A sample has the same share of comparable pairs, so half the rows have a quarter of the pairs.
     """
     rng = np.random.default_rng(SEED)
     first, second = rng.integers(0, len(data.y), size=(2, 4 * tried))
@@ -122,7 +122,7 @@ def _samples(report: Report, data: DataSet, loss: str) -> None:
         effort = Effort(tol=TOL, time_limit=report.settings.tight_seconds)
         runs = [report.timed(ours, problem, effort)]
         size = pair_matrix(sample)
-        # Four times the pairs take at least four times as long.
+        # Four times the pairs will take at least four times as long.
         in_time = spent + 4.0 * before <= report.settings.peer_seconds
         in_memory = size["bytes_with_copy"] <= MOST_BYTES_RUN
         if in_time and in_memory:
@@ -149,7 +149,7 @@ def _samples(report: Report, data: DataSet, loss: str) -> None:
 
 
 def problem_of_few(problem: MeasureProblem, rows: int = 60) -> MeasureProblem:
-    """So few rows that their pairs are few, of different targets."""
+    """A sample of so many rows, with different targets."""
     order = np.argsort(problem.data.y, kind="stable")
     ends = np.unique([*order[: rows // 2], *order[-rows // 2 :]])
     return MeasureProblem(problem.data.take(ends), problem.C, problem.loss)

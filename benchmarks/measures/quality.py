@@ -49,13 +49,13 @@ def run(report: Report) -> None:
 
 
 def decades(first: int, last: int, report: Report) -> Grid:
-    """Powers of ten, all or (quick) two."""
+    """Powers of ten: all of them, or two in a quick run."""
     grid = tuple(10.0**exponent for exponent in range(first, last + 1))
     return grid[2:4] if report.settings.quick else grid
 
 
 def _parts(report: Report) -> int:
-    """Of data that have no test rows of their own."""
+    """The number of parts into which data without test rows are divided."""
     return 3 if report.settings.quick else 5
 
 
@@ -66,7 +66,7 @@ def _case(
     trained: Sequence[Method],
     ours: Sequence[tuple[Measure, str, tuple[str, ...]]],
 ) -> None:
-    """Train all, then one case per measure, with the method that should win it and its rivals."""
+    """Train all methods, and add a case per measure, with the expected winner and its rivals."""
     measures = [measure for measure, *_ in ours]
     choices = choose(splits, trained, measures, lambda text: report.say(f"{label} {text}"))
     first = splits[0]
@@ -112,7 +112,7 @@ def _sites(report: Report, label: str) -> None:
         methods.hinge(grid, seconds),
         methods.hinge(grid, seconds, balanced=True),
     ]
-    # Neighbours in the file overlap in the genome.
+    # Neighbouring rows of the file overlap in the genome.
     splits = folds(data, _parts(report), contiguous=True)
     ours = [(ROC_AREA, "MeasureSVC roc_auc", (HINGE, BALANCED))]
     _case(report, label, splits, trained, ours)

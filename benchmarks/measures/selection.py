@@ -24,7 +24,7 @@ from ..datasets import SEED, DataSet
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to train on, to choose C by, and to judge by."""
+    """Training rows, validation rows to choose C, and test rows."""
 
     train: DataSet
     vali: DataSet
@@ -33,7 +33,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says of rows: scores that order them, and labels that it predicts."""
+    """The scores that a model gives to rows, and the labels that it predicts."""
 
     scores: np.ndarray
     labels: np.ndarray
@@ -47,12 +47,12 @@ Predictor = Callable[[sp.csr_matrix], Answer]
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train.
+    """A method that trains models.
 
     Attributes
     ----------
     grid : tuple of float
-        Values of its parameter.
+        The values of its parameter.
     fit : callable
         (training rows, validation rows, value) → predictors by name: one, or several that differ
         in what is done after training.
@@ -64,7 +64,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of answers: (targets, queries or None, answer) → value."""
+    """A measure of an answer: (targets, queries or None, answer) → value."""
 
     name: str
     value: Callable[[np.ndarray, np.ndarray | None, Answer], float]
@@ -74,20 +74,20 @@ class Measure:
         return self.value(data.y, data.qid, answer)
 
     def better(self, one: float, other: float) -> float:
-        """By how much one is better."""
+        """By how much the first value is better than the second."""
         return one - other if self.larger_is_better else other - one
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A model that was chosen in a split for a measure.
+    """The model of a split that was chosen for a measure.
 
     Attributes
     ----------
     at_edge : bool
-        The parameter is the smallest or the largest of the grid.
+        Whether the parameter is the smallest or the largest of the grid.
     stopped : bool
-        Training ended before its tolerance.
+        Whether training ended before it reached its tolerance.
     """
 
     parameter: float
@@ -98,13 +98,13 @@ class Chosen:
     answer: Answer
 
 
-Choices = dict[tuple[str, str], list[Chosen]]  # by measure and method, one per split
+Choices = dict[tuple[str, str], list[Chosen]]  # for a measure and a method, one per split
 
 
 def folds(data: DataSet, count: int = 5, *, contiguous: bool = False) -> list[Split]:
-    """Every part is test rows once and validation rows once; the others are trained on.
+    """Splits in which every part has the test rows once, and the validation rows once.
 
-    ``contiguous`` parts are for rows whose neighbours overlap.
+    Rows whose neighbours overlap need ``contiguous`` parts.
     """
     order = np.arange(len(data.y))
     if not contiguous:
@@ -125,7 +125,7 @@ def choose(
     measures: Sequence[Measure],
     say: Callable[[str], None],
 ) -> Choices:
-    """Train everything, and choose by the validation rows."""
+    """Train all methods with all parameters, and choose models by the validation rows."""
     choices: Choices = {}
     for number, split in enumerate(splits, 1):
         tried: dict[str, list[tuple[float, bool, Predictor]]] = {}
@@ -163,7 +163,7 @@ def compare(
     rivals: Sequence[str],
     resamples: int,
 ) -> dict[str, Any]:
-    """The case of a measure: the methods' test values, and ours against each of the others."""
+    """The case of a measure: all methods' test values, and ours compared with each rival's."""
     records = []
     for name in (ours, *rivals):
         chosen = choices[measure.name, name]
@@ -197,7 +197,7 @@ def _difference(
     name: str,
     resamples: int,
 ) -> dict[str, Any]:
-    """By how much ours is better, with an interval."""
+    """By how much our value is better than a rival's, with an interval."""
     rng = np.random.default_rng(SEED)
     pairs = list(zip(choices[measure.name, ours], choices[measure.name, name], strict=True))
     drawn = np.zeros(resamples)
@@ -219,9 +219,9 @@ def _difference(
 
 
 def _draw(test: DataSet, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows drawn with replacement, or queries with all their rows and a number of their own."""
+    """Draw rows with replacement, or queries with all their rows and new numbers."""
     if test.qid is None:
-        while True:  # few rows may lack a class
+        while True:  # a draw of few rows may lack a class
             rows = rng.integers(0, len(test.y), len(test.y))
             if np.ptp(test.y[rows]) > 0:
                 return rows, None

@@ -31,13 +31,13 @@ from ..solvers import Effort, Model, Solver
 
 PAIRS = ("roc_auc", "ordinal", "ranking")
 TOP = ("precision_at_k", "recall_at_k", "prbep")
-K = {"precision_at_k": 0.5, "recall_at_k": 2.0, "prbep": 1.0}  # times the positives
-FEW_ROWS = 3000  # to compile on: more than the queries that are treated apart, being small
+K = {"precision_at_k": 0.5, "recall_at_k": 2.0, "prbep": 1.0}  # k as a multiple of the positives
+FEW_ROWS = 3000  # for compiling; enough for the code of large queries, too
 
 
 @dataclass(frozen=True)
 class MeasureProblem:
-    """A data set with C (which multiplies the mean risk) and a risk."""
+    """A data set with a risk, and with C, which multiplies the mean risk."""
 
     data: DataSet
     C: float
@@ -52,7 +52,7 @@ class MeasureProblem:
 
     @property
     def top(self) -> int:
-        """k."""
+        """k of the measure."""
         return max(1, round(K[self.loss] * int(np.sum(self.data.y > 0))))
 
     def facts(self) -> dict[str, object]:
@@ -83,7 +83,7 @@ class MeasureProblem:
         return regulariser + self.C * self.risk(scores)
 
     def few_rows(self) -> MeasureProblem:
-        """The same problem on a few rows: same types, same number of features."""
+        """The same problem on few rows, with the same types and features."""
         data = self.data
         if data.qid is not None:
             rows = np.flatnonzero(data.qid <= np.sort(data.qid)[min(FEW_ROWS, len(data.y)) - 1])
@@ -98,10 +98,10 @@ class MeasureProblem:
 
 
 class RiskWatch:
-    """Counts the evaluations of risks of all scores inside ``with``, those of line searches apart.
+    """Counts the evaluations of listwise risks inside ``with``, separately in line searches.
 
-    The point w_t, which every iteration evaluates anyway, is given to the line search and is not
-    counted as its.
+    Every iteration evaluates the risk at the point w_t before its line search. This evaluation
+    does not count as one of the line search.
     """
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class RiskWatch:
 
 
 def line_evaluations(details: dict[str, Any]) -> float:
-    """Evaluations per line search of a run."""
+    """The mean number of evaluations per line search of a run."""
     return details["line_evaluations"] / max(1, details["line_searches"])
 
 
@@ -151,7 +151,7 @@ def line_evaluations(details: dict[str, Any]) -> float:
 
 
 def estimator(problem: MeasureProblem, **settings: Any) -> Any:
-    """The estimator of a problem: its C counts per row."""
+    """The estimator of a problem. Its C multiplies the sum over rows."""
     y, qid = problem.data.y, problem.data.qid
     C = problem.C / len(y)
     if problem.loss == "ranking":
@@ -196,7 +196,7 @@ class MeasureCutplane:
 
     def finish(self, problem: MeasureProblem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
         model, watch = trained
-        # The other intercepts are thresholds, fitted after training.
+        # Other intercepts are thresholds, which are fitted after training.
         b = float(model.intercept_[0]) if problem.bias != "none" else 0.0
         details = {**model.results_[0].as_dict(), **watch.facts()}
         return Model(model.coef_[0], b), details, model.results_[0]
@@ -206,9 +206,9 @@ class MeasureCutplane:
 
 
 class Dlib:
-    """dlib's svm_rank_trainer: all pairs of relevant and other rows count alike, C as ours.
+    """dlib's svm_rank_trainer. All pairs of relevant and other rows count alike; C is as ours.
 
-    Three grades are two problems per query: the rows of a grade against all below it.
+    Three grades become two problems per query: the rows of a grade against all lower rows.
     """
 
     name = "dlib"
@@ -238,7 +238,7 @@ class Dlib:
         dlib = importlib.import_module("dlib")
         trainer = dlib.svm_rank_trainer_sparse()
         trainer.c = problem.C
-        trainer.epsilon = effort.tol or 1e-3  # of the risk
+        trainer.epsilon = effort.tol or 1e-3  # gap of the risk
         if effort.max_iter is not None:
             trainer.max_iterations = effort.max_iter
         return trainer.train(prepared)
@@ -248,7 +248,7 @@ class Dlib:
 
 
 def levels(y: np.ndarray, qid: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows of each target but the lowest, and those of its query with a lower target."""
+    """For each target but the lowest: its rows, and the rows of the query with lower targets."""
     groups = [np.arange(len(y))]
     if qid is not None:
         order = np.argsort(qid, kind="stable")
@@ -261,7 +261,7 @@ def levels(y: np.ndarray, qid: np.ndarray | None) -> list[tuple[np.ndarray, np.n
 
 
 class PairDifferences:
-    """scikit-learn's LinearSVC on all differences x_i − x_j, which it needs in memory."""
+    """scikit-learn's LinearSVC on all differences x_i − x_j, which must fit in memory."""
 
     name = "scikit-learn on pairs"
     ours = False
@@ -280,8 +280,8 @@ class PairDifferences:
             for upper, lower in levels(data.y, data.qid)
         ]
         differences = parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
-        signs = np.where(np.arange(differences.shape[0]) % 2, 1.0, -1.0)  # it wants two classes
-        # In place, row by row: a product with a diagonal matrix would be a second copy.
+        signs = np.where(np.arange(differences.shape[0]) % 2, 1.0, -1.0)  # two classes
+        # The signs are applied in place. A product with a diagonal matrix would make a second copy.
         differences.data *= np.repeat(signs, np.diff(differences.indptr))
         return differences, signs
 

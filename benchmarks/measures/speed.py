@@ -1,9 +1,9 @@
 """Wall time to relative gap 1e-3 over pairs, against the best peers.
 
-The peers' CPU seconds were measured beforehand (on the kind of machine that is written there),
-at their own stopping rules. Peers that are installed run again here, to the same objective: a peer
-has no certificate, so nobody could tell when to stop it. It is run with smaller and smaller
-tolerances, and the first run that ends within 1e-3 counts. Compiling is not in the times.
+The peers' CPU seconds were measured beforehand at their own stopping rules, on the kind of machine
+that is named there. Installed peers also run here, to the same objective. A peer has no
+certificate, so it cannot tell when to stop. It runs with smaller and smaller tolerances, and the
+first run that ends within 1e-3 counts. Times are without compiling.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..solvers import Effort, Run, Solver
 from .solvers import PEERS, MeasureCutplane, MeasureProblem, line_evaluations
 
 TIGHT = 1e-5
-# Risk, data, C, the best peer measured beforehand with its CPU seconds, and the wanted ratio.
+# Risk, data, C, the best peer with its earlier measured CPU seconds, and the wanted ratio.
 CASES: tuple[tuple[str, str, float, str, float, float], ...] = (
     ("roc_auc", "covtype", 1e3, "dlib", 9.0, 3.0),
     ("roc_auc", "covtype", 1e5, "dlib", 78.0, 3.0),
@@ -100,7 +100,7 @@ def _case(report: Report, problem: MeasureProblem, published: dict[str, Any], la
 def _race_peer(
     report: Report, peer: Solver, problem: MeasureProblem, best: float, label: str
 ) -> tuple[list[Run], dict[str, Any]]:
-    """Runs of a peer with smaller and smaller tolerances, and its entry."""
+    """The runs of a peer with smaller and smaller tolerances, and its entry in the case."""
     report.warm_up(peer, problem)
     prepared = peer.prepare(problem)
     left, reached = report.settings.peer_seconds, False

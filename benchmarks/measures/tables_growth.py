@@ -26,12 +26,12 @@ from ..measure import CompileWatch, spread
 from ..report import Report, at_most
 from .growth import QUICK_SIZES, SIZES, STEEPEST, slope
 
-PROMISED = ("ratio", "size")  # kinds of search
-USERS_ROWS = 30_000  # the most for a user's function: it is called for all tables once
+PROMISED = ("ratio", "size")  # kinds of search with a promise
+USERS_ROWS = 30_000  # a user's function gets no more rows; it may be called for all tables
 
 
 def users_loss(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-    """The Jaccard index, of which nothing is told to the search."""
+    """One minus the Jaccard index, as a user would write it, without facts for the search."""
     return (fp + fn) / (tp + fp + fn)
 
 

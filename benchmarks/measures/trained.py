@@ -30,7 +30,7 @@ from .solvers import K
 MAX_FPR = 0.05
 TREES = 300
 COUNTS = (1.0, 3.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)  # numbers of trees to choose from
-FIT_SECONDS = 4.0  # for a fit of ours
+FIT_SECONDS = 4.0  # time limit of our fits
 FREE = f"LightGBM, {TREES} trees"
 
 PARTIAL = Measure(
@@ -42,7 +42,7 @@ PRECISIONS = Measure(
 
 
 def mean_average_precision(y: np.ndarray, qid: np.ndarray | None, answer: Answer) -> float:
-    """The mean over queries that have relevant rows and others."""
+    """The mean average precision of the queries with both kinds of rows."""
     order = np.argsort(qid, kind="stable")
     values = []
     for rows in np.split(order, np.flatnonzero(np.diff(qid[order])) + 1):
@@ -56,7 +56,7 @@ MAP = Measure("mean average precision", mean_average_precision)
 
 
 class Clock:
-    """Seconds of all fits by the name of the method, compiling excluded."""
+    """The seconds of all fits by method, without compiling."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -145,14 +145,14 @@ def _rank_svm(objective: str, grid: tuple[float, ...], seconds: float) -> Method
 
 
 def equal_time(name: str) -> str:
-    """What LightGBM in the time of a method is called."""
+    """The name of LightGBM with the time of a method."""
     return f"LightGBM, time of {name}"
 
 
 def lightgbm(objective: str, clock: Clock, names: list[str]) -> Method:
-    """LightGBM with default trees, cut after the seconds that each of the methods took.
+    """LightGBM with default trees, cut after the seconds that each of these methods took.
 
-    It is trained once, after the others, and says after which tree how much time was gone.
+    It is trained once, after the other methods, and records the time after each tree.
     """
     kept: dict[int, tuple[Any, list[float]]] = {}
 
@@ -191,7 +191,7 @@ def lightgbm(objective: str, clock: Clock, names: list[str]) -> Method:
 
 
 class Boosted:
-    """The first trees of a booster."""
+    """A model of the first trees of a booster."""
 
     def __init__(self, booster: Any, trees: int) -> None:
         self.booster, self.trees = booster, trees
@@ -226,7 +226,7 @@ def _compare(
     rows = {part: len(getattr(split, part).y) for part in ("train", "vali", "test")}
     resamples = 5 if report.settings.quick else RESAMPLES
     for measure, mine in ours:
-        # A threshold changes no order: for the others it would be the same line twice.
+        # A threshold does not change the order of rows, so other measures do not need this rival.
         others = tuple(r for r in rivals if r != TUNED or measure is F1)
         others = (*others, equal_time(mine), FREE) if boosted else others
         case = compare([split], choices, measure, mine, others, resamples)

@@ -23,6 +23,6 @@ SUITE = Suite(
     __doc__,
     SECTIONS,
     tuple(PEERS),
-    usual_peers=tuple(name for name in PEERS if name != "snapml"),  # two threads, as ours
+    usual_peers=tuple(name for name in PEERS if name != "snapml"),  # it takes two threads
     defaults={"repeats": 3, "tight_seconds": 8.0, "cpa_seconds": 8.0, "peer_seconds": 15.0},
 )

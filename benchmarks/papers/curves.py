@@ -14,7 +14,7 @@ from ..peers import PEERS, ladder
 from ..report import TOL, Report, best_objective, certificate_checks, thin_trace
 from ..solvers import Cutplane, Effort, Problem, Run, Solver
 
-# The C of each set is one that validation likes, up to a factor of ten.
+# The C of each set is within a factor of ten of the one that validation chooses.
 CASES: dict[str, float] = {
     "covtype": 1.0,
     "mnist8": 0.1,
@@ -24,15 +24,15 @@ CASES: dict[str, float] = {
     "celegans": 0.1,
 }
 FILE_C = 1.0
-TIGHT = 1e-6  # the paper's
+TIGHT = 1e-6  # as in the paper
 SHOWN = ("scikit-learn", "SGDClassifier", "snapml, 2 threads")
-EPOCHS = 10  # of the paper's SGD
-GROWTH = 1.5  # of the passes from point to point
-CURVE_SHARE = 0.3  # of --peer-seconds, for each peer's curve
+EPOCHS = 10  # of SGD in the paper
+GROWTH = 1.5  # the next run has so many times the passes
+CURVE_SHARE = 0.3  # a peer's curve may take this part of --peer-seconds
 
 
 def problems(report: Report) -> Iterator[tuple[Problem, str]]:
-    """The problems of this section and of the table of peers, with a name."""
+    """The named problems of this section and of section ``peers``."""
     for name in report.settings.source.names(CASES):
         data = report.load(name)
         if data is not None:
@@ -85,7 +85,7 @@ def _case(report: Report, problem: Problem, label: str) -> None:
 
 
 def _curve(report: Report, peer: Solver, problem: Problem) -> list[Run]:
-    """Runs with more and more passes; SGD's with the paper's number of epochs among them."""
+    """Runs with more and more passes. Those of SGD include the paper's number of epochs."""
     report.warm_up(peer, problem)
     prepared = peer.prepare(problem)
     left = CURVE_SHARE * report.settings.peer_seconds

@@ -15,8 +15,8 @@ from typing import Any
 from ..figures import BLUE, COLOURS, GREY, ORANGE, convergence, save
 
 Case = dict[str, Any]
-FIGURE1 = 3  # data sets in it
-LOWEST = 1e-6  # distance to the best known that is drawn
+FIGURE1 = 3  # number of data sets in Figure 1
+LOWEST = 1e-6  # the smallest distance to the best known that is drawn
 
 
 def draw(content: Case, folder: Path) -> list[Path]:
@@ -41,7 +41,7 @@ def draw(content: Case, folder: Path) -> list[Path]:
 
 
 def _grid(cases: Sequence[Case], panel: Callable[[Any, Case], None]) -> Any:
-    """One panel per case, at most three in a row, one legend."""
+    """Draw a panel per case, at most three in a row, with one legend."""
     from matplotlib.figure import Figure
 
     across = min(3, len(cases))
@@ -61,7 +61,7 @@ def _grid(cases: Sequence[Case], panel: Callable[[Any, Case], None]) -> Any:
 
 
 def _legend(figure: Any, axes: Any) -> None:
-    """Every name once, over all panels."""
+    """Draw a legend with every name once, above all panels."""
     found: dict[str, Any] = {}
     for ax in axes.flat:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -77,7 +77,7 @@ def _legend(figure: Any, axes: Any) -> None:
 
 
 def _distance(ax: Any, case: Case) -> None:
-    """Distance to the best known against time; the end of SGD's ten epochs dashed."""
+    """Draw the distance to the best known against time. A dashed line marks SGD's ten epochs."""
     best = case["best_known"]
     curves = [("default solver", case["auto"]["trace"]), ("OCAS", case["runs"][0]["trace"])]
     curves.append(("CPA", case["runs"][1]["trace"]))
@@ -98,7 +98,7 @@ def _distance(ax: Any, case: Case) -> None:
 
 
 def _best_so_far(points: Sequence[Case]) -> tuple[list[float], list[float]]:
-    """Runs that are better than all that took less time."""
+    """The runs that are better than all faster runs."""
     seconds: list[float] = []
     objectives: list[float] = []
     for point in sorted(points, key=lambda p: p["seconds"]):
@@ -122,7 +122,7 @@ def _scaling(ax: Any, case: Case) -> None:
 
 
 def _selection(cases: Sequence[Case]) -> Any:
-    """Seconds of all fits, one group of bars per data set."""
+    """Draw the seconds of all fits, with a group of bars per data set."""
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(r["method"] for case in cases for r in case["methods"]))
@@ -159,7 +159,7 @@ def _selection(cases: Sequence[Case]) -> Any:
 
 
 def _two_rows(cases: Sequence[Case], key: str, label: str) -> Any:
-    """Time above, iterations below, against rows, ε or C; one column per data set."""
+    """Draw time above and iterations below against rows, ε or C; a column per data set."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(2.9 * len(cases) + 0.6, 5.6), layout="constrained")

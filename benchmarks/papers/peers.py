@@ -1,9 +1,9 @@
 """Table 2 of the OCAS paper: objective, iterations and time at every solver's own stopping rule.
 
-OCAS and CPA stop by SVM-perf's rule, gap ≤ 10⁻³·C·rows, as in the paper, the default solver at a
-relative gap of 1e-3, the stochastic ones after the paper's 10 epochs, peers by their defaults.
-Times are also given as the number of times that the data could have been read, at the bandwidth
-that two threads have (one, for peers).
+OCAS and CPA stop by SVM-perf's rule, gap ≤ 10⁻³·C·rows, as in the paper. The default solver stops
+at a relative gap of 1e-3, stochastic solvers after the paper's 10 epochs, and peers by their
+defaults. Times are also given in passes over the memory of the data, at the bandwidth of two
+threads, or of one thread for peers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..solvers import Cutplane, Effort, Problem, Run, Solver
 from .curves import EPOCHS, problems
 
 TIGHT = 1e-5
-# What a peer does if nobody tells it otherwise, where that is not what its adapter takes.
+# The default efforts of peers, where their adapters have other ones.
 STANDARD = {
     "liblinear": Effort(tol=0.1),
     "SGDClassifier": Effort(max_iter=EPOCHS),
@@ -49,7 +49,7 @@ def _case(report: Report, problem: Problem, speeds: dict[int, float], label: str
     others = [p for p in report.peers(with_bias, names, PEERS) if not p.solves(problem)]
     plain = _runs(report, problem, [*ours, *((p, STANDARD.get(p.name, Effort())) for p in found)])
     records = _records(plain, problem, speeds)
-    if others:  # they cannot leave the bias out
+    if others:  # these cannot leave the bias out
         biased = _runs(report, with_bias, [(p, Effort()) for p in others])
         records += _records(biased, with_bias, speeds)
     done = [r for r in plain if isinstance(r, Run)]
@@ -68,7 +68,7 @@ def _case(report: Report, problem: Problem, speeds: dict[int, float], label: str
 def _runs(
     report: Report, problem: Problem, asked: list[tuple[Solver, Effort]]
 ) -> list[Run | tuple[str, float]]:
-    """A run of each, and a tight one of ours; the name and the limit of a program cut short."""
+    """A run of each solver, and a tight one of ours. Programs that are cut short are named."""
     done: list[Run | tuple[str, float]] = []
     for solver, effort in asked:
         report.warm_up(solver, problem)
@@ -86,7 +86,7 @@ def _runs(
 def _records(
     runs: list[Run | tuple[str, float]], problem: Problem, speeds: dict[int, float]
 ) -> list[dict[str, Any]]:
-    """What is written of each, the tight run at the end apart: it only knows the optimum."""
+    """The records of all runs but the last, tight one, which only gives the optimum."""
     nbytes = problem.data.X.data.nbytes + problem.data.X.indices.nbytes
     best = best_objective(r for r in runs if isinstance(r, Run))
     records: list[dict[str, Any]] = []

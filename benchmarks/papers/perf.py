@@ -31,14 +31,14 @@ from .scaling import samples, sizes_of, slope_of
 from .selection import CONTIGUOUS
 
 DATA = ("aclimdb", "covtype", "a9a", "w8a", "celegans")
-C = 1e4  # times the mean
+C = 1e4  # multiplies the mean loss
 EPSILONS = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4)
-STANDARD = 1e-3  # the paper's ε
-WEIGHTS = (1e1, 1e2, 1e3, 1e4, 1e5, 1e6)  # of the mean loss
+STANDARD = 1e-3  # ε of the paper
+WEIGHTS = (1e1, 1e2, 1e3, 1e4, 1e5, 1e6)  # values of C, which multiplies the mean loss
 TIGHT = 1e-5
 SMALLEST, STEP = 500, 10 ** (1 / 2)
 STEPS = ("cpa", "ocas")
-RARE = 0.2  # share of positives below which the break-even point is the measure
+RARE = 0.2  # with a smaller share of positives, the break-even point is the measure
 
 
 def _each(report: Report, work: Callable[[Report, DataSet, str], None]) -> None:
@@ -73,7 +73,7 @@ def _point(done: Run, **more: Any) -> dict[str, Any]:
 
 
 def _held_out(data: DataSet, name: str) -> tuple[Split, Callable[[Run], float], str]:
-    """A split, the quality of a run on its test rows in per cent, and what that is."""
+    """A split, a function for the quality on its test rows in per cent, and the quality's name."""
     split = folds(data, 5, contiguous=name in CONTIGUOUS)[0]
     test = split.test
     rare = np.mean(test.y > 0) < RARE
@@ -123,7 +123,7 @@ def _rows(report: Report, data: DataSet, name: str) -> None:
 
 
 def _best_weight(sample: DataSet) -> float:
-    """The C of the best accuracy on a fifth of the rows."""
+    """The C with the best accuracy on a fifth of the rows."""
     split = folds(sample, 5)[0]
     grid = np.array(WEIGHTS[1:-1]) / len(sample.y)
     if np.ptp(split.train.y) == 0:
@@ -139,12 +139,12 @@ def _best_weight(sample: DataSet) -> float:
 
 
 def _decomposition(report: Report, taken: list[DataSet]) -> list[dict[str, Any]]:
-    """libsvm, or SVM-light if it is here, as far as it gets in its time."""
+    """Runs of libsvm, or of SVM-light if it is installed, with as many rows as time allows."""
     points: list[dict[str, Any]] = []
     light = SvmLight()
     for sample in taken:
         rows = len(sample.y)
-        # Four times the time for twice the rows, about.
+        # Twice the rows take about four times as long.
         if points and points[-1]["seconds"] * (rows / points[-1]["rows"]) ** 2 > (
             report.settings.peer_seconds
         ):

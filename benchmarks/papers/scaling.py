@@ -24,12 +24,12 @@ from .peers import STANDARD
 
 CASES: dict[str, float] = {"celegans": 0.1, "covtype": 1.0}
 SMALLEST, STEP = 100, 10 ** (1 / 2)
-SLOPE_FROM = 1000  # rows: below, a fit takes as long as its calls
+SLOPE_FROM = 1000  # with fewer rows, the time of a fit is that of its calls
 STEEPEST = 1.2
 RIVALS = ("scikit-learn", "SGDClassifier")
-SITES = 400_000  # rows of Table 4
+SITES = 400_000  # rows in Table 4
 SITES_C = 1e-3
-FASTER = 1.6  # times, with two threads
+FASTER = 1.6  # two threads should be so many times as fast
 
 
 def run(report: Report) -> None:
@@ -44,14 +44,14 @@ def run(report: Report) -> None:
 
 
 def sizes_of(data: DataSet, smallest: int = SMALLEST, step: float = STEP) -> list[int]:
-    """Numbers of rows in equal steps of the logarithm, the last one all of them."""
+    """Numbers of rows with equal ratios. The last one is that of all rows."""
     count = max(1, round(np.log(len(data.y) / smallest) / np.log(step)))
     sizes = np.geomspace(min(smallest, len(data.y)), len(data.y), count + 1)
     return sorted({round(m) for m in sizes})
 
 
 def samples(data: DataSet, sizes: Sequence[int]) -> list[DataSet]:
-    """Samples, each in the next; every one has both classes."""
+    """Samples of these sizes. Each is a part of the next one, and has both classes."""
     order = np.random.default_rng(SEED).permutation(len(data.y))
     ends = [int(np.argmin(data.y)), int(np.argmax(data.y))]
     order = np.concatenate([ends, order[~np.isin(order, ends)]])
@@ -59,7 +59,7 @@ def samples(data: DataSet, sizes: Sequence[int]) -> list[DataSet]:
 
 
 def slope_of(points: Sequence[dict[str, Any]], least: int = SLOPE_FROM) -> float | None:
-    """Exponent of the time in the rows."""
+    """The exponent with which the time grows with the rows."""
     used = [(p["rows"], p["seconds"]) for p in points if p["rows"] >= least]
     if len(used) < 2:
         return None
@@ -83,7 +83,7 @@ def _case(report: Report, data: DataSet, C: float, speed: float) -> None:
         for sample in taken:
             problem = Problem(sample, C)
             if points and points[-1]["seconds"] * len(sample.y) > most * points[-1]["rows"]:
-                break  # it would take longer than it is given
+                break  # the next one would exceed its time
             done = _median(report, solver, problem, effort)
             checks += certificate_checks([done])
             nbytes = sample.X.data.nbytes + sample.X.indices.nbytes
@@ -109,7 +109,7 @@ def _case(report: Report, data: DataSet, C: float, speed: float) -> None:
 
 
 def _median(report: Report, solver: Solver, problem: Problem, effort: Effort) -> Run:
-    """The run of the middle of three, or one if it takes long."""
+    """The run with the median time of three, or a single run if it takes long."""
     report.warm_up(solver, problem)
     prepared = solver.prepare(problem)
     runs = [report.timed(solver, problem, effort, prepared)]
@@ -136,11 +136,11 @@ def run_threads(report: Report) -> None:
 
 
 def _compare(report: Report, data: DataSet, C: float, label: str) -> None:
-    """Both numbers of threads on a problem, as a case of the report."""
+    """Add a case: one and two threads on a problem."""
     problem, ours = Problem(data, C), Cutplane()
     report.warm_up(ours, problem)
     runs: dict[int, list[Run]] = {1: [], 2: []}
-    for _ in range(report.settings.repeats):  # in turn, so that a busy spell hits both
+    for _ in range(report.settings.repeats):  # in turn, so that other work slows both
         for threads, several in runs.items():
             effort = Effort(tol=TOL, threads=threads)
             several.append(report.timed(ours, problem, effort))
@@ -169,7 +169,7 @@ def _compare(report: Report, data: DataSet, C: float, label: str) -> None:
         "two": spread([r.seconds for r in runs[2]]),
         "ratio": ratio,
         "phases": phases,
-        # What reading alone gains: more is not to be had where memory is the limit.
+        # The gain of reading alone, which limits the gain if memory is the limit.
         "memory": {"one": speeds[1], "two": speeds[2], "ratio": speeds[2] / speeds[1]},
         "n_iter": one.details["n_iter"],
         "runs": [r.record() for r in everything],

@@ -1,10 +1,10 @@
 """Table 3 of the OCAS paper: the time of a whole model selection over C.
 
-Every method is trained for every C, the C of the best ROC area on the validation rows is taken, and
-that model is judged by its ROC area on the test rows. What counts is the time of all trainings
-together. Ours is one path, in which every fit starts from the last; the same fits
-one by one are shown beside it. Peers cannot be started from anywhere. One that is not through
-with its grid in ``--peer-seconds`` counts with the time it has taken, as "> seconds".
+Every method is trained for every C. The C with the best ROC area on the validation rows is chosen,
+and its model is judged by the ROC area on the test rows. The time of all fits together counts. Our
+fits are one path, in which every fit starts from the one before. The section also shows the same
+fits one by one. Peers cannot start from another fit. A peer that does not end its grid within
+``--peer-seconds`` counts with the time that it has taken, as "> seconds".
 
 Cross-validation: ``LinearSVCCV`` with five folds against scikit-learn's ``GridSearchCV``.
 """
@@ -34,7 +34,7 @@ from ..solvers import Effort, Problem, Solver
 from ..solvers import run as run_solver
 from .peers import STANDARD
 
-# The paper's grids, as far as its data and ours are alike; pixels here are in [0, 1].
+# The paper's grids where our data are like the paper's. Pixels are in [0, 1] here.
 TEXT = (0.1, 0.5, 1.0, 5.0, 10.0)
 GRIDS: dict[str, tuple[float, ...]] = {
     "covtype": TEXT,
@@ -44,10 +44,10 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "w8a": TEXT,
     "celegans": (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0),
 }
-CONTIGUOUS = ("celegans",)  # neighbours in the file overlap in the genome
+CONTIGUOUS = ("celegans",)  # neighbouring rows of the file overlap in the genome
 CROSS = ("a9a", "w8a")
 FOLDS = 5
-AS_GOOD = 0.005  # in ROC area: optima of the same problem, chosen from the same grid
+AS_GOOD = 0.005  # largest difference in ROC area: all choose optima from the same grid
 SETTINGS = {"fit_intercept": False, "tol": TOL}
 
 Fits = Iterator[tuple[float, np.ndarray, float]]  # C, w, seconds
@@ -134,7 +134,7 @@ def _peer(peer: Solver, train: DataSet, grid: Sequence[float]) -> Fits:
 
 
 def _choose(split: Split, name: str, fits: Fits, count: int, budget: float) -> dict[str, Any]:
-    """Time of all fits, and the test value of the one that the validation rows choose."""
+    """The time of all fits, and the test value of the fit that the validation rows choose."""
     seconds, tried = 0.0, []
     for C, w, taken in fits:
         seconds += taken

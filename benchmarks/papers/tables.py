@@ -6,7 +6,7 @@ from ..tables import Content, Tables, case_name, markdown, seconds_text, titled
 
 
 def _curves(cases: list[Content]) -> str:
-    """Seconds until every curve is within 1e-2, 1e-3 and 1e-4 of the best known."""
+    """A table of the seconds until each curve is within 1e-2, 1e-3 and 1e-4 of the best known."""
     names = list(dict.fromkeys(curve["solver"] for case in cases for curve in case["peers"]))
     rows = []
     for case in cases:
@@ -142,7 +142,7 @@ def _scaling(cases: list[Content]) -> str:
 
 
 def _at(points: list[Content], rows: int) -> str:
-    """Seconds at the size nearest to so many rows."""
+    """The seconds at the size nearest to ``rows``."""
     near = [p for p in points if 0.7 < p["rows"] / rows < 1.4]
     return seconds_text(near[0]["seconds"]) if near else "–"
 

@@ -28,9 +28,9 @@ from ..measure import ROOT
 from ..solvers import Model
 from .problems import RegressionProblem, load
 
-# The most memory that a peer may take, as a part of the machine's.
+# A peer may take at most this part of the machine's memory.
 MOST_MEMORY = 0.6
-# Seconds to import, load the data and warm up, which do not count.
+# Seconds to import, to load the data and to warm up. They do not count.
 READY_SECONDS = 120.0
 PASSES = tuple(int(5 * 1.5**k) for k in range(16))  # to 2,189
 Fit = Callable[[RegressionProblem, int | None], Model]
@@ -40,7 +40,7 @@ Fit = Callable[[RegressionProblem, int | None], Model]
 
 
 def scikit_learn(problem: RegressionProblem, passes: int | None) -> Model:
-    """scikit-learn's LinearSVR: liblinear, dual coordinate descent or Newton's method."""
+    """scikit-learn's LinearSVR, which is liblinear: dual coordinate descent or Newton's method."""
     from sklearn.svm import LinearSVR
 
     limits = (
@@ -50,7 +50,7 @@ def scikit_learn(problem: RegressionProblem, passes: int | None) -> Model:
         C=problem.C,
         epsilon=problem.parameter,
         loss=problem.loss,
-        dual=problem.loss == "epsilon_insensitive",  # the other one is faster where it can be had
+        dual=problem.loss == "epsilon_insensitive",  # the primal is faster, but not for this
         intercept_scaling=1.0,
         random_state=0,
         **limits,
@@ -59,7 +59,7 @@ def scikit_learn(problem: RegressionProblem, passes: int | None) -> Model:
 
 
 def rehline(problem: RegressionProblem, passes: int | None) -> Model:
-    """ReHLine: dual coordinate descent; the constant feature is appended."""
+    """ReHLine, dual coordinate descent. A constant feature is appended."""
     from rehline import plqERM_Ridge
 
     losses = {
@@ -76,7 +76,7 @@ def rehline(problem: RegressionProblem, passes: int | None) -> Model:
 
 
 def quantile_regressor(problem: RegressionProblem, passes: int | None) -> Model:
-    """scikit-learn's QuantileRegressor: HiGHS, without a regulariser."""
+    """scikit-learn's QuantileRegressor, which is HiGHS, without a regulariser."""
     from sklearn.linear_model import QuantileRegressor
 
     model = QuantileRegressor(quantile=problem.parameter, alpha=0.0, solver="highs")
@@ -85,7 +85,7 @@ def quantile_regressor(problem: RegressionProblem, passes: int | None) -> Model:
 
 
 def quantreg(problem: RegressionProblem, passes: int | None) -> Model:
-    """statsmodels' QuantReg: reweighted least squares, without a regulariser."""
+    """statsmodels' QuantReg, reweighted least squares without a regulariser."""
     from statsmodels.regression.quantile_regression import QuantReg
 
     X = np.hstack([problem.data.X, np.ones((len(problem.data.y), 1))])
@@ -94,7 +94,7 @@ def quantreg(problem: RegressionProblem, passes: int | None) -> Model:
     return Model(found[:-1], float(found[-1]))
 
 
-# The package, the losses, the function, and whether it takes a number of passes.
+# Package, losses, function, and whether the function takes a number of passes.
 PEERS: dict[str, tuple[str, tuple[str, ...], Fit, bool]] = {
     "scikit-learn LinearSVR": (
         "sklearn",
@@ -110,7 +110,7 @@ WITHOUT_REGULARISER = ("scikit-learn QuantileRegressor", "statsmodels QuantReg")
 
 
 def missing(peer: str) -> str | None:
-    """Why a peer cannot be run."""
+    """A sentence that says why a peer cannot run; None if it can."""
     package = PEERS[peer][0]
     if importlib.util.find_spec(package) is None:
         return f"{peer} is left out: pip install {package}"
@@ -123,7 +123,7 @@ def missing(peer: str) -> str | None:
 def race(
     peer: str, problem: RegressionProblem, source: Source, enough: float, seconds: float
 ) -> dict[str, Any]:
-    """All runs of a peer on a problem, and what ended them.
+    """All runs of a peer on a problem, and the reason of their end.
 
     Returns
     -------
@@ -163,13 +163,13 @@ def race(
 
 
 def _longest(runs: list[dict[str, Any]], ended: str, seconds: float) -> float:
-    """The longest of the runs; one that was ended had the rest of the time."""
+    """The seconds of the longest run. A run that was ended took the rest of the time."""
     took = [r["seconds"] for r in runs]
     return max([*took, seconds - sum(took)]) if ended != "done" or not took else max(took)
 
 
 def _watched(arguments: list[str], file: Path, seconds: float) -> tuple[str, int | None]:
-    """Run the child; what ended it, and its peak memory."""
+    """Run the child; returns the reason of its end, and its peak memory."""
     import cutplane
 
     places = [str(ROOT), str(Path(cutplane.__file__).resolve().parents[1])]

@@ -21,7 +21,7 @@ from ..solvers import Effort, Model
 
 DATA = ("cpu_act", "california", "million")
 MILLION, FEATURES = 1_000_000, 50
-# Loss and its parameter, ε or the quantile; ε in standard deviations of the target.
+# Loss, and its parameter: ε in standard deviations of the target, or the quantile.
 LOSSES = (
     ("epsilon_insensitive", 0.1),
     ("squared_epsilon_insensitive", 0.1),
@@ -34,7 +34,7 @@ LOSSES = (
 
 @dataclass(frozen=True)
 class RegressionProblem:
-    """Dense rows with real targets, a loss with its parameter, and C."""
+    """Dense rows with real targets; a loss with its parameter; C."""
 
     data: DataSet
     loss: str
@@ -57,7 +57,7 @@ class RegressionProblem:
         }
 
     def losses(self, residuals: np.ndarray) -> np.ndarray:
-        """The loss of every row, written without the package."""
+        """The loss of each row, computed without the package."""
         if self.loss == "quantile":
             return np.maximum(-self.parameter * residuals, (1.0 - self.parameter) * residuals)
         size = np.abs(residuals)
@@ -82,7 +82,7 @@ class RegressionProblem:
         return float(self.C * np.sum(self.losses(residuals), dtype=np.longdouble))
 
     def few_rows(self) -> RegressionProblem:
-        """The same problem on a few rows: same types, same number of features."""
+        """The same problem on few rows, with the same types and features."""
         rows = np.arange(min(500, len(self.data.y)))
         return dataclasses.replace(self, data=self.data.take(rows))
 
@@ -143,7 +143,7 @@ class RegressionCutplane:
         return problem.data
 
     def train(self, problem: RegressionProblem, prepared: DataSet, effort: Effort) -> Any:
-        from cutplane import LinearSVR  # not loaded by the processes of peers
+        from cutplane import LinearSVR  # peers' processes do not load it
 
         own = "quantile" if problem.loss == "quantile" else "epsilon"
         model = LinearSVR(

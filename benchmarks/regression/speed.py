@@ -28,7 +28,7 @@ from .peers import PEERS, missing, race
 from .problems import LOSSES, RegressionCutplane, RegressionProblem, load
 
 TIGHT = 1e-6
-WANTED = 5.0  # times as fast as the best peer
+WANTED = 5.0  # we should be so many times as fast as the best peer
 
 
 def section(name: str) -> Callable[[Report], None]:
@@ -115,7 +115,7 @@ def _case(report: Report, problem: RegressionProblem) -> None:
 
 
 def _memory(ours: RegressionCutplane, problem: RegressionProblem, effort: Effort) -> int | None:
-    """The most memory of a fit above what was there before it; None where nobody tells."""
+    """Peak memory of a fit, less the memory before it; None if the system does not tell."""
     data: DataSet = problem.data
     measure.release_free_memory()
     if not measure.reset_peak():

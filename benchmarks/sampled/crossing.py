@@ -20,8 +20,8 @@ from .problems import SEED, Split, record
 SIZES = (3_000, 12_000, 50_000, 200_000)
 TEST_ROWS = 20_000
 GAMMA, C = 10.0, 1.0
-LIMIT = 15.0  # seconds
-COMPONENTS = 500  # of explicit features
+LIMIT = 15.0  # seconds of a fit
+COMPONENTS = 500  # number of explicit features
 
 
 def _svc() -> Any:

@@ -1,8 +1,8 @@
 """Time, iterations and errors against the number of rows (Figures 1 to 3 of the paper).
 
-Slopes are those of the processor's seconds: another process on the machine does not show in them
-as it does on the clock. Decomposition runs beside the two methods, as SVM-light does in the paper,
-up to the size that it should finish in time.
+Slopes are those of CPU seconds, which other processes on the machine hardly change. Decomposition
+runs beside the two methods, as SVM-light does in the paper, up to the size that it should finish in
+time.
 
 The paper's C is that of the mean loss and proportional to the rows, so that the problem becomes
 harder with them and takes more iterations. With that C fixed, all that grows is the number of rows.
@@ -27,7 +27,7 @@ from .problems import (
     warm_up,
 )
 
-# Data, method, sample size, and whether C times the rows is kept as it is with the fewest rows.
+# Data, method, sample size, and whether C of the mean loss is fixed or grows with the rows.
 CASES = (
     ("checkers", "linear", 400, False),
     ("checkers", "linear", 400, True),
@@ -40,10 +40,10 @@ CASES = (
 )
 MOST_SLOPE = {"linear": 1.1, "constant": 0.15}
 SMALLEST = 7_000
-# With how many rows to end: the linear-time method takes a thousand iterations on Covertype.
+# The largest number of rows: the linear-time method takes a thousand iterations on Covertype.
 LARGEST = {("covtype", "linear"): 131_000}
-ONE_SEED = 20_000  # rows from which on there is one seed
-EXACT_SECONDS = 60.0  # of the processor, expected, up to which decomposition is run
+ONE_SEED = 20_000  # with so many rows or more there is only one seed
+EXACT_SECONDS = 60.0  # decomposition runs if it is expected to take at most so many CPU seconds
 
 
 def run(report: Report) -> None:
@@ -74,7 +74,7 @@ def run(report: Report) -> None:
 def _points(
     report: Report, whole: Split, method: str, size: int, fixed: bool, label: str
 ) -> list[dict[str, Any]]:
-    """What it takes at every size, over the seeds."""
+    """The measurements at every size, over the seeds."""
     points: list[dict[str, Any]] = []
     most = LARGEST.get((whole.name, method), len(whole.y))
     for rows in (rows for rows in _sizes(len(whole.y)) if rows <= most):
@@ -91,14 +91,14 @@ def _points(
         converged = all(run.get("status", "converged") == "converged" for run in runs)
         points.append({"rows": rows, "converged": converged, **summary(runs), "runs": runs})
         report.say(f"{label}, {rows} rows: {points[-1]['cpu_seconds']['mean']:.2f} CPU s")
-        # Four times the rows, at most sixteen times the time.
+        # Four times the rows take at most sixteen times as long.
         if method == "exact" and 16 * runs[0]["cpu_seconds"] > EXACT_SECONDS:
             break
     return points
 
 
 def _slope(points: list[dict[str, Any]], per: str | None = None) -> float:
-    """Of the CPU time of the fits that were not stopped, or of the time per iteration of all."""
+    """The slope of the CPU time of fits that were not stopped, or of all fits per iteration."""
     used = [p for p in points if p["converged"] or per is not None]
     seconds = [p["cpu_seconds"]["mean"] / (p[per]["mean"] if per else 1.0) for p in used]
     return slope(tuple(p["rows"] for p in used), seconds)
@@ -111,7 +111,7 @@ def _decomposition(split: Split, limit: float) -> dict[str, Any]:
 
 
 def _sizes(rows: int) -> list[int]:
-    """All rows, a quarter of them, and so on, from the smallest on."""
+    """All rows, a quarter of them, and so on, in ascending order."""
     sizes = [rows]
     while sizes[0] // 4 >= min(SMALLEST, rows // 4):
         sizes.insert(0, sizes[0] // 4)

@@ -11,7 +11,7 @@ from .peers import nystroem, svc
 from .problems import split_of
 
 SIZES = (320_000, 480_000, 640_000)
-BASES = (100, 250)  # the latter has the error of sampled cuts
+BASES = (100, 250)  # 250 basis rows have the error of sampled cuts
 
 
 def run(report: Report) -> None:

@@ -13,7 +13,7 @@ from .problems import Split, fit_and_record, record, sample_sizes, split_of, war
 MOST_SECONDS = 60.0
 PEER_SIZES = (10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 640_000)
 BASES = (50, 100, 200, 400)
-# Powers that the peers' time grows with, in rows and basis rows: both use one core.
+# The exponents with which the peers' time grows with rows and basis rows, on one core.
 SVC_GROWTH, NYSTROEM_GROWTH = 1.8, 1.2
 OURS = (("constant", None), ("constant", 1000), ("linear", None))
 
@@ -40,7 +40,7 @@ def run(report: Report) -> None:
 
 
 def nystroem(report: Report, split: Split, bases: Sequence[int]) -> None:
-    """As many basis rows as the time allows."""
+    """Add cases with more and more basis rows, as the time allows."""
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
@@ -50,7 +50,7 @@ def nystroem(report: Report, split: Split, bases: Sequence[int]) -> None:
         found = _known(report, split, solver)
         if found is None:
             features = Nystroem(gamma=split.gamma, n_components=int(size), random_state=0)
-            # Its default loss: with more rows than features the primal solver, its fastest.
+            # The default loss. With more rows than features the primal solver is the fastest.
             linear = LinearSVC(C=split.C, dual=False)
             found = record(split, make_pipeline(features, linear))
             _add(report, split, solver, found, [])
@@ -59,7 +59,7 @@ def nystroem(report: Report, split: Split, bases: Sequence[int]) -> None:
 
 
 def svc(report: Report, split: Split, sizes: Sequence[int]) -> None:
-    """The largest size that it finishes in time: the next one is tried if it should."""
+    """Add cases with more and more rows, as the time should allow."""
     from sklearn.svm import SVC
 
     for rows, following in pairwise((*sizes, math.inf)):
@@ -75,13 +75,13 @@ def svc(report: Report, split: Split, sizes: Sequence[int]) -> None:
 
 
 def _known(report: Report, split: Split, solver: str) -> dict[str, Any] | None:
-    """What an earlier run measured of a solver, if this one goes on from it."""
+    """The earlier cases of a solver, if this run continues an earlier one."""
     same = (c for c in report.content["cases"] if c["solver"] == solver)
     return next((case for case in same if case["rows"] == len(split.y)), None)
 
 
 def _too_long(report: Report, found: dict[str, Any], larger: float, power: float) -> bool:
-    """Whether a problem that is larger by a factor would take more time than a peer has."""
+    """Whether a problem that is larger by the factor ``larger`` would take too long for a peer."""
     return found["cpu_seconds"] * larger**power > report.settings.peer_seconds
 
 

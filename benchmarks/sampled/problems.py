@@ -34,7 +34,7 @@ from ..report import Report
 
 SEED = 20080824
 TEST_ROWS = 100_000
-TRAIN_ERROR_ROWS = 50_000  # of which the training error is taken
+TRAIN_ERROR_ROWS = 50_000  # the training error is that of at most so many rows
 QUICK_SAMPLE = 50
 TRAIN_ROWS = {"checkers": 1_000_000, "a9a": 22_697, "covtype": 522_910}
 GAMMA = {"checkers": 1.0 / 0.05, "a9a": 1.0 / 20.0, "covtype": 1.0 / 1.7}  # 1/σ²
@@ -49,7 +49,7 @@ class Split:
     Attributes
     ----------
     seen : int
-        So many of the test rows, the first ones, are training rows.
+        How many test rows are training rows. They come first.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Split:
     seen: int = 0
 
     def first(self, rows: int) -> Split:
-        """With so many of the training rows only."""
+        """The split with only the first ``rows`` training rows."""
         return dataclasses.replace(self, X=self.X[:rows], y=self.y[:rows])
 
     def facts(self) -> dict[str, Any]:
-        """For the JSON."""
+        """The split for the JSON file."""
         return {
             "data": self.name,
             "rows": len(self.y),
@@ -86,7 +86,7 @@ def checkers(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def split_of(report: Report, name: str, rows: int | None = None) -> Split | None:
-    """A problem, with the full number of training rows or at most so many; None if missing."""
+    """A problem with all training rows or at most ``rows``; None if its data are missing."""
     settings = report.settings
     most = min(rows or TRAIN_ROWS[name], settings.source.rows or TRAIN_ROWS[name])
     if name == "checkers":
@@ -126,7 +126,7 @@ def warm_up(split: Split) -> None:
 
 
 def record(split: Split, model: Any, *, train_error: bool = True) -> dict[str, Any]:
-    """Fit a model and tell what it took and what it is worth."""
+    """Fit a model, and record its costs and its errors."""
     wall, cpu = time.perf_counter(), time.process_time()
     with CompileWatch() as watch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -164,9 +164,9 @@ def fit_and_record(
     keep: list[Any] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """A fit of ``SampledCutSVC`` with the problem's C and kernel, recorded; ``keep`` gets it.
+    """Fit ``SampledCutSVC`` with the problem's C and kernel. ``keep`` gets the model.
 
-    It may take ``patience`` times the seconds of the settings.
+    The fit may take ``patience`` times the seconds of the settings.
     """
     from cutplane import SampledCutSVC
 
@@ -180,17 +180,17 @@ def fit_and_record(
 
 
 def sample_sizes(report: Report, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Sizes of samples, or one small one in a quick run."""
+    """The sizes of samples; a single small one in a quick run."""
     return (QUICK_SAMPLE,) if report.settings.quick else sizes
 
 
 def seeds(report: Report) -> range:
-    """Three runs, as in the paper."""
+    """The seeds of three runs, as in the paper, or of one quick run."""
     return range(1 if report.settings.quick else 3)
 
 
 def mean_and_deviation(values: list[float]) -> dict[str, float]:
-    """Over the seeds."""
+    """Mean and standard deviation over the seeds."""
     return {"mean": float(np.mean(values)), "deviation": float(np.std(values))}
 
 

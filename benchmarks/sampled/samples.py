@@ -21,7 +21,7 @@ from .problems import (
 SIZES = (100, 400, 1000, 4000)
 FACTORS = (0.01, 0.1, 1.0, 10.0, 100.0)
 LIMIT = 20.0
-CHEAP = 3.0  # CPU seconds of a fit that is repeated
+CHEAP = 3.0  # fits of at most so many CPU seconds are repeated
 
 
 def run(report: Report) -> None:

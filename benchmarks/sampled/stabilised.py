@@ -1,11 +1,10 @@
 """The stabilised step against the paper's plain one: iterations, time, equal objectives.
 
-Both run at the paper's ε. The optimum is known from the exact method at a tighter tolerance, so
-that each objective is told by its distance from it, and each lower bound by how far it is off.
-Then each method is run on, past its own stopping rule, until it has the objective that the other
-one ended with, or is given up: the comparison at equal objective, both ways. Sampled cuts may lie
-above the risk; where their reduced problem has risen to a method's best objective there is nothing
-left for it to do, and it ends there.
+Both run at the paper's ε. The exact method at a tighter tolerance gives the optimum. So the section
+shows the distance of each objective from the optimum, and the error of each lower bound. For a
+comparison at equal objectives, each method then continues past its own stopping rule until it has
+the objective with which the other one ended, or until its limit. Sampled cuts may lie above the
+risk. If their reduced problem has risen to a method's best objective, the method ends.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from .problems import (
     warm_up,
 )
 
-# Data, rows, C, and the ε at which the optimum is computed.
+# Data, rows, C, and the tolerance ε of the optimum.
 CASES = (
     ("checkers", 20_000, 1.0, 1e-5),
     ("covtype", 10_000, 1.0, 1e-4),
     ("a9a", 10_000, 1.0, 1e-4),
 )
 SIZES = (100, 400)
-ONE_SEED = 100  # sample size at which there is one seed
+ONE_SEED = 100  # with this sample size there is only one seed
 LIMIT = 20.0
 MOST_ITERATIONS = 1500
 TRACE_POINTS = 80
@@ -70,7 +69,7 @@ def _case(report: Report, split: Split, settings: dict[str, Any], best: Any, lab
         if own["primal"] <= goal:  # on the way: the trace has it
             equal[name] = _first(own["whole_trace"], goal)
             continue
-        # In the units of the objective, so that the rule never ends it.
+        # A tolerance in the units of the objective, so that the stopping rule never ends the run.
         options = {"solver": steps[name], "stopping": "absolute", "tol": 1e-4, **settings}
         longer = _run(
             report,
@@ -110,7 +109,7 @@ def _run(report: Report, split: Split, **options: Any) -> dict[str, Any]:
 
 
 def _first(trace: Any, goal: float) -> dict[str, Any]:
-    """When an objective was reached, or that it was not."""
+    """Whether and when the trace reaches an objective."""
     for r in trace:
         if r.primal <= goal:
             return {"reached": True, "n_iter": int(r.number), "seconds": float(r.seconds)}

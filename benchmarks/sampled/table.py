@@ -23,7 +23,7 @@ from .problems import (
 
 SIZES = (400, 1000)
 BASES = {"checkers": (250,), "a9a": (250, 500), "covtype": (250,)}
-# Training error, test error in per cent and CPU seconds (2 GHz Opteron) of the paper's Table 1.
+# The paper's Table 1: training and test error in per cent, and CPU seconds (2 GHz Opteron).
 PAPER = {
     ("checkers", "constant", 400): (3.12, 3.23, 1411),
     ("checkers", "constant", 1000): (2.96, 3.14, 1854),
@@ -47,9 +47,9 @@ PAPER = {
 CHEAP = 130.0
 LONG = {("checkers", "linear", 1000), ("covtype", "linear", 1000)}
 LONG_SECONDS = 600.0
-# The paper's runs took hours where C is large: one more run, with so many times the time.
+# With large C the paper's runs took hours. These get one more run with so many times the time.
 PATIENCE = {("a9a", "constant"): 3.0}
-WITHIN = 0.3  # points of the paper's test error, or better
+WITHIN = 0.3  # the test error may be so many points above the paper's
 
 
 def run(report: Report) -> None:

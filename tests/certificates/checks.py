@@ -34,7 +34,7 @@ class Violation:
 
 
 def violations(case: Case, answer: dict[str, Any]) -> list[Violation]:
-    """All that is wrong with an answer of ``fits.run``."""
+    """A list of what is wrong with an answer of ``fits.run``."""
     if answer["error"] is not None:
         check = str(answer["error"]).split(":")[0]
         return [Violation(check if check in ("hang", "crash") else "error", answer["error"])]

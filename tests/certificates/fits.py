@@ -53,7 +53,7 @@ def _serve(connection: Connection) -> None:
 
 
 class Fits:
-    """One process that fits cases by name; replaced if it hangs or dies."""
+    """A process that fits cases by name. If it hangs or dies, another one takes its place."""
 
     def __init__(self) -> None:
         self._process: Any = None

@@ -63,7 +63,7 @@ class Rows:
         return self.values.astype(np.float64)
 
     def coordinates(self, v: np.ndarray) -> np.ndarray:
-        """... and its weights as coordinates of this space."""
+        """The weights of a model as coordinates of this space."""
         return v
 
 
@@ -150,7 +150,7 @@ class Objective:
         return (S * values.T).T if S.ndim == 1 else S @ values
 
     def functions(self, point: Point) -> tuple[np.ndarray, np.ndarray]:
-        """t, and the sum of the absolute values of what it is made of."""
+        """t, and the sum of the absolute values of its terms."""
         w, b = point.w.astype(LONG), point.b.astype(LONG)
         t, size = self.space.values @ w, np.abs(self.space.values) @ np.abs(w)
         t, size = self.combined(t), self.combined(size, absolute=True)
@@ -199,7 +199,7 @@ class Objective:
         return length + linear + penalty + risk, size, rounding
 
     def detour(self, point: Point) -> LONG:
-        """What rounding may do to a sum of hinge losses on the way through larger numbers, once."""
+        """A bound on the rounding error of a sum of hinge losses that passes larger numbers."""
         if self.space.sizes is None:
             return LONG(0)
         size = self.combined(self.space.sizes @ np.abs(point.w.astype(LONG)), absolute=True)

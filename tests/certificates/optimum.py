@@ -71,7 +71,7 @@ def solve(objective: Objective, size: float) -> Point | None:
 
 
 def _best_bias(objective: Objective, point: Point) -> Point:
-    """With one free bias and hinges: the best one for this w is a kink of a loss."""
+    """The best free bias for this w. With hinges it is at a kink of a loss."""
     if objective.biases != 1 or objective.loss != "hinge" or np.isfinite(objective.scaling):
         return point
     t, _ = objective.functions(Point(point.w, np.zeros(1)))

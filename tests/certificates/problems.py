@@ -59,7 +59,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Entry:
-    """How a kind of cases is drawn, made, and read; ``points`` are those of ``objectives``."""
+    """How to draw, fit and read a kind of cases. ``points`` are those of ``objectives``."""
 
     draw: Callable[[Generator], dict[str, Any]]
     fit: Callable[[Case], Any]
@@ -124,7 +124,7 @@ def _rows(rng: Generator, sizes: dict[str, tuple[int, ...]] = SIZES) -> tuple[np
 
 
 def _given(rng: Generator, X: np.ndarray) -> Any:
-    """Dense or sparse."""
+    """X as a dense or a sparse matrix."""
     return scipy.sparse.csr_array(X) if rng.random() < 0.3 else X
 
 
@@ -143,7 +143,7 @@ def _classes(rng: Generator, X: np.ndarray, classes: int) -> np.ndarray:
 
 
 def _weights(rng: Generator, y: np.ndarray, whole: bool = False) -> np.ndarray | None:
-    """None, or weights of which every class keeps some."""
+    """None, or weights with which every class keeps a positive one."""
     form = str(rng.choice(["none", "some", "zeros", "ratios"], p=[0.6, 0.15, 0.15, 0.1]))
     if form == "none":
         return None
@@ -546,7 +546,7 @@ def _pair_points(case: Case, model: Any) -> list[Point]:
 
 
 def _kernel(rng: Generator, X: np.ndarray) -> tuple[dict[str, Any], Any]:
-    """A kernel's parameters, and X for it."""
+    """The parameters of a kernel, and X for this kernel."""
     name = str(
         rng.choice(
             ["linear", "rbf", "poly", "sigmoid", "precomputed"], p=[0.3, 0.35, 0.1, 0.05, 0.2]
@@ -630,7 +630,7 @@ def _svc_objectives(case: Case, C: float | None = None) -> list[Objective]:
 
 
 def _all_coefficients(case: Case, model: Any) -> np.ndarray:
-    """Those of all rows; fitted to sparse rows, kernel machines keep sparse coefficients."""
+    """The coefficients of all rows. Kernel machines keep sparse ones if the rows are sparse."""
     kept = model.dual_coef_
     kept = kept.toarray() if scipy.sparse.issparse(kept) else kept
     whole = np.zeros((len(kept), len(case.rows)))

@@ -70,7 +70,7 @@ ENDLESS: tuple[str, ...] = ()
 
 
 def known(kind, violation):
-    """Why this violation is expected, or None."""
+    """The reason why this violation is expected, or None."""
     reasons = [
         why for (kinds, check), why in KNOWN.items() if kind in kinds and check == violation.check
     ]
@@ -117,7 +117,7 @@ def test_many_certificates(kind, chunk, fits):
 
 @pytest.fixture(scope="module", params=QUICK)
 def right(request, fits):
-    """A case of each kind that is nothing special, with an answer that is right."""
+    """An ordinary case of each kind, with a right answer."""
     for number in range(1000):
         case = case_of(f"{request.param}-{number}")
         C = case.parameters.get("C", case.extra.get("Cs", [1.0])[0])

@@ -23,7 +23,7 @@ def run(*words):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A template, a file to train on and one to test."""
+    """A folder with a template, a file to train on and a file to test on."""
     folder = tmp_path_factory.mktemp("conll")
     (folder / "template").write_text(TEMPLATE)
     rng = np.random.default_rng(0)

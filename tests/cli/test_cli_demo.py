@@ -56,7 +56,7 @@ def test_ends_well_and_quietly(done):
 
 
 def test_an_interrupt_ends_it_and_writes_nothing(tmp_path, monkeypatch, capsys):
-    """A fit that Ctrl-C ends keeps its model; the demo must not go on with it."""
+    """A fit that Ctrl-C ends keeps its model. The demo must not continue with this model."""
     plain = cutplane.LinearSVC.fit
 
     def interrupted(self, X, y=None):
@@ -108,7 +108,7 @@ def test_bound_is_below_a_much_better_solution_and_judges_both(done):
 
 
 def test_measures_are_those_of_the_rows_held_out(done):
-    """Computed by their definitions, from models fitted again."""
+    """The measures are computed here by their definitions, from models that are fitted again."""
     from cutplane import LinearSVC, MeasureSVC
 
     data = demo.rare_rows(SEED)

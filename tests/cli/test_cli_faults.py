@@ -111,7 +111,7 @@ def test_ctrl_c_while_reading(tmp_path):
 
 @POSIX
 def test_a_full_disk_leaves_the_old_files(files, tmp_path):
-    """A limit on the size of files stands for the full disk: writing fails in the middle."""
+    """A limit on the size of files simulates the full disk: writing fails in the middle."""
     import resource
 
     old = {}

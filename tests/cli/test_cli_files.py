@@ -33,7 +33,7 @@ def run_json(capsys, *words):
 
 @pytest.fixture(scope="module")
 def validation(files, tmp_path_factory):
-    """Other rows of the same kind."""
+    """Validation rows: other rows of the same kind."""
     path = tmp_path_factory.mktemp("validation") / "dev.svm"
     rng = np.random.default_rng(1)
     X = scipy.sparse.csr_matrix(rng.normal(size=(80, 6)))
@@ -243,7 +243,7 @@ def test_a_table(tmp_path, capsys):
 
 
 def offered(line, tmp_path):
-    """What the shell gets for a line that is being typed, by argcomplete's protocol."""
+    """The completions that a shell gets for an unfinished line, by argcomplete's protocol."""
     answer = tmp_path / "answer"
     environment = {
         **os.environ,

@@ -126,7 +126,7 @@ def test_values_arrive(kind, name):
     ids=lambda x: getattr(x, "estimator", x),
 )  # fmt: skip
 def test_choices_are_those_that_the_estimator_takes(kind, name):
-    """Its own message lists them."""
+    """The estimator's own message lists its choices."""
     X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [0.0, 3.0]])
     model = getattr(cutplane, kind.estimator)(**{name: "no such thing"})
     if kind.estimator == "ChainTagger" and name == "method":

@@ -44,7 +44,7 @@ def weights(path, features=6):
 
 
 def pairs_of(y, qid):
-    """By query, the pairs (better, worse)."""
+    """The pairs (better row, worse row) of each query."""
     return [
         [(i, j) for i, j in itertools.permutations(np.flatnonzero(qid == q), 2) if y[i] > y[j]]
         for q in np.unique(qid)
@@ -532,7 +532,7 @@ def test_examples_on_public_data(kind, tmp_path, capsys, monkeypatch):
     ],
 )
 def test_objective_on_a9a(words, slack, tmp_path, capsys):
-    """From the text of the model, by the formula; the bound is another program's: liblinear's."""
+    """The objective is computed from the model's text. The bound is from liblinear."""
     from sklearn.svm import LinearSVC
 
     data = Path(DATA) / "a9a" / "train.svm.gz"
@@ -566,7 +566,7 @@ def _checked_against_the_originals():
     ("words", "data", "theirs", "ours", "allowed"), list(_checked_against_the_originals())
 )
 def test_objectives_of_the_originals(words, data, theirs, ours, allowed, tmp_path, capsys):
-    """The page tells what the original programs reached; both solve the same problem."""
+    """The page has the objectives that the original programs reached for the same problem."""
     if data == "conll2000":
         train = tmp_path / "train.svm"
         conll(Path(DATA) / data / "train.txt.gz", train, ({}, {}), 2000)

@@ -28,7 +28,7 @@ def defined(part, total):
 
 
 def binary_formulas(truth, guess):
-    """From the four counts."""
+    """The measures by their formulas in the four counts."""
     tp, fp, fn = (truth & guess).sum(), (~truth & guess).sum(), (truth & ~guess).sum()
     tn = (~truth & ~guess).sum()
     both = [defined(tp, tp + fn), defined(tn, tn + fp)]
@@ -205,7 +205,7 @@ def test_sequences(rng):
         "token_accuracy": np.mean(labels == truth),
         "sequence_accuracy": np.mean(right),
     }
-    with pytest.raises(UsageError, match="sequences are told by their qid:"):
+    with pytest.raises(UsageError, match="sequences need a qid:"):
         judge(Task.SEQUENCES, truth, Answers(labels=labels))
 
 

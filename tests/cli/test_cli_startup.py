@@ -43,7 +43,7 @@ def saved(files):
 
 
 def imported(*words, of=HEAVY):
-    """Which of these modules a command loads, in a process of its own."""
+    """The modules among these that a command loads, in a process of its own."""
     script = (
         "import sys; from cutplane.cli import main; code = main()\n"
         f"print(code, *sorted(set({of!r}) & set(sys.modules)), file=sys.stderr)"

@@ -81,7 +81,7 @@ def test_steps_cover_the_estimators():
 
 @pytest.mark.slow
 def test_fits_after_it_compile_nothing(tmp_path):
-    """In processes of their own, with an empty cache."""
+    """The processes are new and begin with an empty cache."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "cutplane", "warmup", "--all"]
     first = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -123,7 +123,7 @@ def run(script, cache, *, terminal):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal")
 def test_the_first_fit_says_once_that_it_compiles(tmp_path):
-    """In a terminal, with an empty cache, and never again; in a pipe never."""
+    """It says so in a terminal, with an empty cache, and only once. In a pipe it never says so."""
     piped = tmp_path / "piped"
     assert run(TWO_LOOPS, piped, terminal=False) == b""
     first = run(TWO_LOOPS, tmp_path / "seen", terminal=True)

@@ -53,7 +53,7 @@ def test_predictions_by_hand(load, features):
 
 
 def test_constants_of_messages_are_found_again(load):
-    """From rounds that follow the model."""
+    """The times of the rounds follow the model exactly."""
     model = load("cluster.costs")
     known = model.Constants(**KNOWN)
 

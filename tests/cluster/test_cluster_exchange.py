@@ -51,7 +51,7 @@ def long(monkeypatch):
 
 
 def use(monkeypatch, count):
-    """Only so many workers."""
+    """Use only ``count`` workers."""
     available = Workers.available
     monkeypatch.setattr(Workers, "available", lambda self: available(self)[:count])
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--loopback"]], ids=["namespaces", "loopback"])
 def test_a_host_is_cut_off(options):
-    """Without the right to make namespaces, both are on loopback addresses."""
+    """Without permission for namespaces, both hosts are loopback addresses."""
     answer = subprocess.run(
         [sys.executable, "-m", "benchmarks.cluster.hosts", *options],
         cwd=ROOT,

@@ -38,7 +38,7 @@ def processes(faults):
 
 @pytest.fixture
 def cluster(processes):
-    """Two workers, which a test leaves as they are."""
+    """A cluster of two workers that no test harms."""
     processes.fill_up()
     return processes
 
@@ -101,7 +101,7 @@ def test_sessions_end_with_the_fit(faults, problem, cluster):
 
 @pytest.mark.parametrize("how", ["refused", pytest.param("dropped", marks=pytest.mark.slow)])
 def test_workers_that_cannot_be_reached(how, faults, problem, cluster, monkeypatch, caplog):
-    """Messages go through the scheduler, to the same bits, which is said once."""
+    """Messages go through the scheduler. The bits are the same, and one message tells the user."""
 
     async def unreachable(*arguments, **options):
         if how == "refused":
@@ -141,7 +141,7 @@ def _cut_answers(call):
 
 @pytest.mark.parametrize("call", [9, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 5))])
 def test_a_connection_ends_in_the_middle_of_a_round(call, faults, problem, spoilt):
-    """As any loss: the rows go to another worker, to the same bits."""
+    """This counts as a lost worker: another worker gets the rows, and the bits are the same."""
     spoilt.client.run(_cut_answers, call, workers=[next(iter(spoilt.addresses().values()))])
     _, crew, same, opened = fit(faults, problem, spoilt)
     assert same and crew.timings.losses == 1
@@ -169,7 +169,7 @@ def test_a_worker_that_is_told_to_end_does(faults, problem, spoilt):
 
 
 def _interrupting_gradient(call, pid):
-    """On a worker: a process is interrupted while the n-th gradient takes its time."""
+    """On a worker, interrupt a process while it computes the n-th gradient."""
     from cutplane.cluster.rows import RowsOnWorker
 
     usual, calls = RowsOnWorker.gradients, 0

@@ -25,7 +25,7 @@ def attempt(text: bytes, size: int, **options: Any) -> tuple[Any, ...] | str:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal to the last bit."""
+    """Whether two results are equal to the last bit."""
     X, Y = a[0], b[0]
     arrays = [(X.indices, Y.indices), (X.indptr, Y.indptr), (X.data, Y.data), (a[1], b[1])]
     arrays += [(p, q) for p, q in zip(a[2:], b[2:], strict=True) if isinstance(p, np.ndarray)]

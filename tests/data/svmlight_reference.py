@@ -95,7 +95,7 @@ PARTS = [
 
 
 def random_number(rng: random.Random) -> str:
-    """Of any length and size, in any way of writing it."""
+    """A number of any length and size, written in any way."""
     match rng.randrange(6):
         case 0:
             return str(rng.randrange(100))
@@ -129,7 +129,7 @@ def random_rows(rng: random.Random) -> bytes:
 
 
 def random_text(rng: random.Random, seeds: list[bytes]) -> bytes:
-    """Rows, seeds and parts, put together and damaged."""
+    """A text of rows, seeds and parts, which may be damaged."""
     kind = rng.random()
     text = bytearray(random_rows(rng) if kind < 0.5 else rng.choice(seeds) if kind < 0.9 else b"")
     if len(text) > 1000:

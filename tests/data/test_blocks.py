@@ -234,7 +234,7 @@ def test_copies_shared_among_threads(monkeypatch):
 
 
 def rows_of_equal_values(lengths, values, features=40):
-    """Rows of so many non-zeros, all of them equal in a row."""
+    """Sparse rows of these lengths, with equal values within each row."""
     rng = np.random.default_rng(0)
     columns = [np.sort(rng.choice(features, length, replace=False)) for length in lengths]
     starts = np.concatenate([[0], np.cumsum(lengths)])

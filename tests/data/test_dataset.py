@@ -539,7 +539,7 @@ def test_a_manifest_that_was_edited(tmp_path: Path, change, message):
     ],
 )
 def test_a_manifest_whose_entries_do_not_fit(tmp_path: Path, change):
-    """With a digest that does."""
+    """The digest fits the wrong entries."""
     path = write_dataset(tmp_path / "a.cut", [some_rows()]).path
 
     def edit(entries):
@@ -669,7 +669,7 @@ USES = {
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("fault", SPARSE_FAULTS)
 def test_damaged_rows_do_not_reach_the_loops(tmp_path: Path, fault, use):
-    """Even if the manifest was signed again; loops would read and write out of bounds."""
+    """The manifest has new digests of the damaged files; the loops would leave their arrays."""
     name, change, message = SPARSE_FAULTS[fault]
     X = some_rows(sparse=True)
     X = sp.vstack([np.ones((1, 7)), X[1:]], format="csr")
@@ -794,7 +794,7 @@ FULL = """
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on the size of files")
 def test_a_full_disk_is_named_by_the_folder(tmp_path: Path):
-    """A limit on the size of files stands for the full disk: writing fails in the middle."""
+    """A limit on the size of files simulates the full disk: writing fails in the middle."""
     path, text = tmp_path / "a.cut", tmp_path / "t.svm"
     text.write_text("1 1:1 2:2 3:3\n" * 5000)
     done = subprocess.run(

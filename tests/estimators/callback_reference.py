@@ -38,12 +38,12 @@ class Recorder:
         return own if context.parent is None else (*Recorder.path(context.parent), *own)
 
     def tasks(self, depth: int) -> list[tuple]:
-        """Tasks at a depth of the tree, in the order of their ends."""
+        """The tasks at a depth of the tree, in the order in which they ended."""
         return [path for event, path in self.events if event == "end" and len(path) == depth]
 
 
 def assert_nested(events: list[tuple]) -> None:
-    """Every task begins inside its parent and ends before it, once."""
+    """Check that every task begins after its parent and ends before it, once."""
     assert events[0][0] == "setup"
     assert events[-1][0] == "teardown"
     stack, seen = [], set()

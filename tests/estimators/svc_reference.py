@@ -54,7 +54,7 @@ def binary_objective(w, bias, X, signs, C, loss="hinge", weights=None, scaling=N
 
 
 def joint_objective(coef, intercept, X, labels, C, weights=None, scaling=None) -> float:
-    """The same for Crammer and Singer's loss; labels are class numbers."""
+    """The objective with Crammer and Singer's loss. Labels are class numbers."""
     scores = X @ coef.T + intercept
     rows = np.arange(len(labels))
     wrong = np.ones_like(scores)
@@ -209,7 +209,7 @@ def smooth_optimum(X, signs, C, loss, *, bias=True, weights=None, penalty=None) 
 
 
 def quiet_fit(model: LinearSVC, *arguments, **keywords) -> LinearSVC:
-    """Fit where not converging is part of the plan."""
+    """Fit without the warning of a run that does not converge."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(*arguments, **keywords)

@@ -100,7 +100,7 @@ def test_sequences_of_one_token_are_multiclass(iris, loss):
 
 
 def test_empty_sequences_add_nothing():
-    """They have no wrong labelling."""
+    """An empty sequence has no wrong labelling, so it adds no loss."""
     X, Y = random_chains(1, lengths=(3, 2, 2))
     more_X, more_Y = [X[0], [], X[1], np.zeros((0, 2)), X[2]], [Y[0], [], Y[1], [], Y[2]]
     plain = ChainTagger(1.0, tol=1e-8).fit(X, Y)

@@ -77,7 +77,7 @@ KINDS = {
 
 
 class Interrupt:
-    """Raises KeyboardInterrupt at a certain call."""
+    """A callback that raises KeyboardInterrupt at a certain call."""
 
     def __init__(self, at: int) -> None:
         self.at = at

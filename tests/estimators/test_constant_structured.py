@@ -214,7 +214,7 @@ def test_callbacks_get_a_model_and_stop_it():
         ({"passes": 0}, "passes must be an integer ≥ 1"),
         ({"sample_size": 0}, "sample_size must be an integer ≥ 1"),
         ({"method": "constants"}, "method must be one of"),
-        ({"checkpoint": "file"}, "checkpoint cannot be had with a kernel"),
+        ({"checkpoint": "file"}, "checkpoint is not available with a kernel"),
     ],
 )
 def test_bad_parameters(parameters, message):

@@ -66,7 +66,7 @@ def test_layouts_precomputed_and_callable_kernels_agree(data):
         ({"sample_size": 0}, "sample_size"),
         ({"max_basis": 0}, "max_basis"),
         ({"random_state": "now"}, "random_state"),
-        ({"checkpoint": "file"}, "checkpoint cannot be had with a kernel"),
+        ({"checkpoint": "file"}, "checkpoint is not available with a kernel"),
         ({"kernel": "precomputed"}, "square"),
         ({"kernel": lambda A, B: np.zeros(3)}, "must return an array of shape"),
         ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, "returned nan for rows"),

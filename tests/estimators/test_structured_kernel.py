@@ -323,7 +323,7 @@ def test_a_prediction_that_is_no_maximum_is_noticed(tables):
         ({"sample_size": 0}, "sample_size"),
         ({"max_basis": 0}, "max_basis"),
         ({"random_state": "now"}, "random_state"),
-        ({"checkpoint": "file"}, "checkpoint cannot be had with a kernel"),
+        ({"checkpoint": "file"}, "checkpoint is not available with a kernel"),
     ],
 )
 def test_bad_parameters(tables, parameters, message):

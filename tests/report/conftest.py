@@ -50,7 +50,7 @@ class Terminal(io.StringIO):
         return True
 
     def screen(self) -> list[str]:
-        """What stands on it: understands the few control codes that rich uses for one line."""
+        """The text on the screen. It understands the control codes that rich uses for one line."""
         lines = [""]
         row, column = 0, 0
         for token in re.findall(r"\x1b\[[?\d;]*[a-zA-Z]|\r|\n|[^\x1b\r\n]+", self.getvalue()):
@@ -95,7 +95,7 @@ def run() -> Callable[..., SolveResult]:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """120 columns wide."""
+    """A terminal of 120 columns."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "120")
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):

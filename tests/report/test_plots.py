@@ -31,7 +31,7 @@ def axes_for_test():
 
 
 def draw(figure):
-    """As on screen: matplotlib's warnings about glyphs, limits or layout are errors."""
+    """Draw a figure. matplotlib's warnings about glyphs, limits or layout are errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure.savefig(io.BytesIO(), format="png")
@@ -66,7 +66,7 @@ def test_lower_panel_holds_the_relative_gap_on_a_log_axis(run):
 
 
 def test_curves_end_with_the_certificate(run):
-    """It is proved after the last iteration, and differs from that a little."""
+    """The certificate is proved after the last iteration, and differs from it a little."""
     result = dataclasses.replace(run(90), certificate=Certificate(101.0, 99.0))
     ax = plot_convergence(result)
     assert [line.get_ydata()[-1] for line in ax.lines] == [101.0, 99.0]

@@ -50,7 +50,7 @@ addEventListener("load", () => {
 
 
 def measured(page, folder):
-    """What the browser says about a page, by width."""
+    """The browser's measurements of a page, by width of the page."""
     frames = "".join(
         f'<iframe style="border: 0; width: {width}px; height: 900px" srcdoc="{html.escape(page)}">'
         "</iframe>"

@@ -54,7 +54,7 @@ def evaluate(risk, scores, executor=None):
 
 @cache
 def rankings(m):
-    """Row at every position, of all rankings."""
+    """All rankings: for each the row at every position."""
     return np.array(list(itertools.permutations(range(m))))
 
 

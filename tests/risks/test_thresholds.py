@@ -34,7 +34,7 @@ def fitted_error(scores, ranks, weights, n_ranks, criterion):
 
 
 def least_error(scores, ranks, weights, n_ranks, criterion):
-    """By going through all non-falling assignments of ranks to distinct scores."""
+    """The least error of all non-falling assignments of ranks to distinct scores."""
     distinct, group = np.unique(scores, return_inverse=True)
     chains = itertools.combinations_with_replacement(range(n_ranks), len(distinct))
     return min(weights @ costs(np.array(chain)[group], ranks, criterion) for chain in chains)

@@ -238,7 +238,7 @@ def test_start_from_cuts(case, make_problem, step, free_bias):
 
 
 def test_start_from_a_dual_point(binary_case, make_problem):
-    """Cuts from dual points of nobody's making do no harm."""
+    """Cuts from arbitrary dual points do no harm."""
     problem = make_problem(binary_case, seed=12)
     rng = np.random.default_rng(0)
     oracle = problem.oracle()

@@ -101,7 +101,7 @@ def test_without_a_tolerance_it_ends_at_the_limit_of_precision(case, make_proble
 
 
 def test_numerically_limited_is_reached(case, make_problem, monkeypatch):
-    """Once nothing moves any more. Most runs end with a gap of exactly zero before."""
+    """A run ends so if nothing moves any more. Most runs reach a gap of exactly 0 before."""
     monkeypatch.setattr("cutplane.solvers.base.STALLED_ITERATIONS", 1)
     monkeypatch.setattr("cutplane.solvers.base.ROUNDING", 1e3)
     result = solve(make_problem(case, seed=1), 500.0, max_iter=5000)
@@ -195,7 +195,7 @@ def test_tiny_c(case, make_problem, step, free_bias):
 @pytest.mark.parametrize("separable", [False, True])
 @pytest.mark.parametrize("C", [1e8, 1e12])
 def test_huge_c(case, make_problem, step, separable, C):
-    """Whatever it reaches, it says so. The best point known is that of all other C."""
+    """The status is right whatever the run reaches. Runs with all C give the best known point."""
     problem = make_problem(case, seed=4, separable=separable)
     points = [solve(problem, c, relative=1e-6).w for c in (1e2, 1e4, 1e6)]
     scaled = [k * w for w in points for k in (1.0, 1.0001, 1.01, 1.5)]

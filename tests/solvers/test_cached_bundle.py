@@ -47,7 +47,7 @@ def test_without_cheap_cuts_it_is_the_loop(oracle):
 
 
 def test_cheap_cuts_are_limited(oracle):
-    """Even where every one of them seems worth adding."""
+    """There are few of them even if every cheap cut seems worth adding."""
     asked = []
 
     def cheap(w):

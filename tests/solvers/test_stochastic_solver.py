@@ -48,7 +48,7 @@ def method(request):
 
 @pytest.fixture(scope="session", params=LOSSES_OF["sgd"])
 def binary_case(request, all_cases):
-    """The risks with stochastic steps, and no others."""
+    """All risks that have stochastic steps."""
     return all_cases[request.param]
 
 
@@ -162,7 +162,7 @@ def test_layouts_agree(binary_case, make_problem, method, bias, dtype):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_rows_of_weight_zero_are_ignored(binary_case, make_problem, method, sparse):
-    """Whatever they hold: the walk is the one without them, to the last bit."""
+    """Their content does not matter: the steps are those without these rows, to the last bit."""
     problem = make_problem(binary_case, seed=5, rows=ROWS, weighted=True)
     kept = problem.weights > 0.0
     assert 0 < kept.sum() < ROWS
@@ -219,7 +219,7 @@ def test_stopped_by_the_observer(problem, method):
 
 
 def test_time_limit(problem, method):
-    """Even without time there is one block's worth of walk."""
+    """Without time there are still the steps of one block."""
     oracle = problem.oracle(block_numbers=200)
     result = solve(oracle, method, time_limit=0.0)
     assert result.status is Status.TIME_LIMIT
@@ -295,7 +295,7 @@ def test_interrupt_during_the_walk_keeps_the_model(problem, method, monkeypatch)
 
 
 def test_a_known_optimum_certifies_at_once(problem, method):
-    """Cuts and a point from elsewhere count; the walk itself begins at 0 all the same."""
+    """Cuts and a point from elsewhere count, but the steps begin at 0."""
     oracle = problem.oracle()
     bundle = BundleSolver(oracle, C, StopRule(relative=1e-6), FixedPosition(0.1))
     best = bundle.run()

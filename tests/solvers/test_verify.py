@@ -168,7 +168,7 @@ def test_the_callback_ends_a_run_whose_proofs_fail(make, problem, monkeypatch):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_second_interrupt_ends_the_proof(make, problem, monkeypatch, times):
-    """One interrupt costs the rest of the run; another one while it is proved, the run."""
+    """One interrupt ends the run. Another one during the proof ends the fit without a result."""
     prove, left = LinearOracle.prove, [times]
 
     def interrupted(oracle, *arguments):

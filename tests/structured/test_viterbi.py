@@ -82,7 +82,7 @@ def test_most_violated(order, loss, labels, seed, whole, scale):
 
 
 def test_a_tie_with_the_truth_is_the_truth():
-    """At a point where the truth is as violated as others the plane is the flat one."""
+    """If the truth is as violated as other labellings, inference returns the truth."""
     scores = np.array([[1.0, 0.0]])
     path = np.empty(1, dtype=np.int64)
     zero = np.zeros(2)

@@ -10,7 +10,7 @@ from libsvmdata import fetch_libsvm
 
 
 class Dataset(BaseDataset):
-    """Two classes, features as they are stored."""
+    """Two classes. Features are as the file has them."""
 
     name = "libsvm"
     parameters = {"which": ["a9a", "ijcnn1", "rcv1.binary", "news20.binary"]}

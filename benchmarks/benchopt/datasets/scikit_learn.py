@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 
 class Dataset(BaseDataset):
-    """Standardised features; digits are one class against the rest."""
+    """Standardised features. For the digits, one class against the rest."""
 
     name = "scikit-learn"
     parameters = {"which": ["breast_cancer", "digits"]}

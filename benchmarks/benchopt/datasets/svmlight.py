@@ -17,7 +17,7 @@ class Dataset(BaseDataset):
     parameters = {"path": [None]}
 
     def skip(self) -> tuple[bool, str | None]:
-        """Without a file."""
+        """Whether to skip the set: there is no file."""
         if self.path is None or not Path(self.path).is_file():
             return True, f"there is no file {self.path}; give one as svmlight[path=...]"
         return False, None

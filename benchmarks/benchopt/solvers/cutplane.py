@@ -12,7 +12,7 @@ from cutplane import LinearSVC
 
 
 class Solver(BaseSolver):
-    """Stops at the relative gap that benchopt asks for."""
+    """A solver that stops at the relative gap that benchopt asks for."""
 
     name = "cutplane"
     sampling_strategy = "tolerance"
@@ -27,11 +27,11 @@ class Solver(BaseSolver):
         warnings.simplefilter("ignore")
 
     def warm_up(self) -> None:
-        """A run whose time does not count: loops are compiled once per machine."""
+        """A run whose time does not count, because loops are compiled once per machine."""
         self.run(1.0)
 
     def run(self, tol: float) -> None:
-        """Fit from nothing."""
+        """Fit without a start."""
         self.model.set_params(tol=min(max(float(tol), 1e-10), 1.0)).fit(self.X, self.y)
 
     def get_result(self) -> dict[str, Any]:

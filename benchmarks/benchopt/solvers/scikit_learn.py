@@ -16,7 +16,7 @@ MOST_ITERATIONS = 1_000_000
 
 
 class Solver(BaseSolver):
-    """Stops by the rule of the library, at the tolerance that benchopt asks for."""
+    """A solver that stops by its own rule, at the tolerance that benchopt asks for."""
 
     name = "scikit-learn"
     sampling_strategy = "tolerance"
@@ -24,7 +24,7 @@ class Solver(BaseSolver):
     requirements = ["pip::scikit-learn"]
 
     def skip(self, X: Any, y: np.ndarray, C: float, fit_intercept: bool) -> tuple[bool, str | None]:
-        """Where a library solves another problem."""
+        """Whether to skip the problem: the library would solve another one."""
         if fit_intercept and self.library == "liblinear":
             return True, "liblinear regularises the bias"
         if not fit_intercept and self.library == "libsvm":
@@ -42,11 +42,11 @@ class Solver(BaseSolver):
             self.model = LinearSVC(C=C, loss="hinge", **options)
 
     def run(self, tol: float) -> None:
-        """Fit from nothing."""
+        """Fit without a start."""
         self.model.set_params(tol=min(max(float(tol), 1e-12), 1.0)).fit(self.X, self.y)
 
     def get_result(self) -> dict[str, Any]:
-        """The weights and the bias; of two classes libsvm's scores are those of the second."""
+        """The weights and the bias. libsvm's scores are those of the second class."""
         coef = self.model.coef_
         coef = coef.toarray() if hasattr(coef, "toarray") else coef
         bias = float(np.ravel(self.model.intercept_)[0])

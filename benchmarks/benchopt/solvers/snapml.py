@@ -10,7 +10,7 @@ from snapml import SupportVectorMachine
 
 
 class Solver(BaseSolver):
-    """Stops by its own rule, at the tolerance that benchopt asks for."""
+    """A solver that stops by its own rule, at the tolerance that benchopt asks for."""
 
     name = "snapml"
     sampling_strategy = "tolerance"
@@ -18,7 +18,7 @@ class Solver(BaseSolver):
     requirements = ["pip::snapml"]
 
     def skip(self, X: Any, y: np.ndarray, C: float, fit_intercept: bool) -> tuple[bool, str | None]:
-        """With a bias it solves another problem."""
+        """Whether to skip the problem: with a bias the library would solve another one."""
         return fit_intercept, "snapml regularises the bias" if fit_intercept else None
 
     def set_objective(self, X: Any, y: np.ndarray, C: float, fit_intercept: bool) -> None:
@@ -28,7 +28,7 @@ class Solver(BaseSolver):
         self.model = SupportVectorMachine(regularizer=1.0 / C, **options)
 
     def run(self, tol: float) -> None:
-        """Fit from nothing."""
+        """Fit without a start."""
         self.model.set_params(tol=min(max(float(tol), 1e-12), 1.0)).fit(self.X, self.y)
 
     def get_result(self) -> dict[str, Any]:

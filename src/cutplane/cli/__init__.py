@@ -42,7 +42,7 @@ COMMANDS = {
     "warmup": "compile ahead, so that the first fit does not wait",
     "completion": "make the shell complete commands and flags",
 }
-# Programs of others, see ``known``; they are not in the list of commands, which is long enough.
+# Programs of others, see ``known``. The list of commands does not show them: it is long enough.
 PROGRAMS = (
     *("svm_learn", "svm_perf_learn", "svm_rank_learn", "svm_hmm_learn", "liblinear-train"),
     *("svm_classify", "svm_perf_classify", "svm_rank_classify", "svm_hmm_classify"),
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         _import_less()
-    if "_ARGCOMPLETE" in os.environ:  # a shell wants the words so far completed
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks how the words can go on
         from .completion import argcomplete
 
         argcomplete().autocomplete(make_parser(_words_to_complete()))
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _import_less() -> None:
-    """Keep scipy from loading f2py and the tests of numpy: 0.15 s of every command, for nothing.
+    """Keep SciPy from loading f2py and NumPy's tests: no command needs the 0.15 s that this takes.
 
     scipy copies all that numpy offers, also modules that nobody has asked for so far.
     """
@@ -122,7 +122,7 @@ def _words_to_complete() -> list[str]:
 
 
 def make_parser(words: Sequence[str]) -> Parser:
-    """The parser for these arguments: of the commands it knows the flags of the first word's."""
+    """The parser for these arguments. It knows only the flags of the command that comes first."""
     parser = Parser(prog="cutplane", description=DESCRIPTION, epilog=EPILOG)
     version = f"cutplane {__version__}"
     parser.add_argument(
@@ -152,7 +152,7 @@ def make_parser(words: Sequence[str]) -> Parser:
 
 
 def as_written(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with the command that is meant: train and predict with liblinear's flags."""
+    """The arguments, where train and predict with liblinear's flags become liblinear's programs."""
     words = list(arguments)
     command = words[0] if words else ""
     if command in LIBLINEAR:
@@ -173,7 +173,7 @@ def _main(argv: Sequence[str]) -> int:
     except SystemExit as stop:  # --help, --version, wrong usage
         try:
             sys.stdout.flush()
-        except OSError:  # the reader has seen enough
+        except OSError:  # the reader has closed the pipe
             silence(sys.stdout)
         return stop.code if isinstance(stop.code, int) else ExitCode.USAGE
     if args.command is None:
@@ -204,8 +204,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _for_the_user(error: Exception) -> bool:
-    """Whether an error is the user's, with a message that says what to do; others are bugs."""
-    # Importing the cluster takes half a second; without it there are no errors of its own.
+    """Whether an error has a message that tells the user what to do. Other errors are bugs."""
+    # To import the cluster takes half a second. If nothing has imported it, it raised no error.
     workers = sys.modules.get("cutplane.cluster.workers")
     known = (OSError, ValueError, MemoryError, ImportError)  # CommandError is a ValueError
     return isinstance(error, known) or (
@@ -255,10 +255,10 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
                 return opposite or f"without {name}"
         return f"{name} {match['value']}".replace("'", "")
 
-    # Names of files and columns, and anything like one, stay as they are.
+    # Names of files and columns stay as they are, also where they look like parameters.
     given = sorted({text for text in _given_names(args) if text in message}, key=len, reverse=True)
     kept = "".join(rf"(?<!\w){re.escape(text)}(?![\w=])|" for text in given)
-    # Single words only where a value follows: "sort=True", but not "of this sort".
+    # A single word is a parameter only before a value: "sort=True", but not "of this sort".
     names = (
         r"(?<![\w./\\'\"-])(?P<name>[a-z]+(?:_[a-z]+)+|[A-Za-z]+(?==))"
         r"(?:=(?P<value>(?:\w|'|\.(?=\w))+))?(?![\w/\\'\"-]|\.\w)"
@@ -267,7 +267,7 @@ def in_flags(message: str, args: argparse.Namespace) -> str:
 
 
 def _given_names(args: argparse.Namespace) -> Iterator[str]:
-    """What was given that is no parameter of the library: names of files and of columns."""
+    """The names of files and columns among the arguments, which are not parameters."""
     for name, value in vars(args).items():
         if not name.startswith("parameter_"):
             values = value if isinstance(value, list) else [value]
@@ -275,7 +275,7 @@ def _given_names(args: argparse.Namespace) -> Iterator[str]:
 
 
 class _Format(logging.Formatter):
-    """Records for the log as they are, warnings with the name of the command."""
+    """Shows records for the log as they are, and warnings with the name of the command."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         super().__init__("%(message)s")

@@ -1,4 +1,4 @@
-"""C as other tools count it.
+"""C in the conventions of other tools.
 
 Here and in the estimators' documentation: n is the sum of the weights of the rows, P the number of
 comparable pairs, Q that of queries. A tool minimises 1/2 |w|^2 + c * (its loss):
@@ -21,7 +21,7 @@ from .inputs import Table, whole_labels
 
 
 def conventions(model: Any, table: Table) -> dict[str, float]:
-    """C by the names of the tools that count it so; empty where there is no C."""
+    """The value of C in the convention of each tool, by the tool's name; empty without a C."""
     name = type(model).__name__
     if name not in _LOSSES:
         return {}
@@ -47,7 +47,7 @@ def conventions(model: Any, table: Table) -> dict[str, float]:
     return {_LOSSES[name]: C, "mean loss": mean}
 
 
-# Estimators that have a C, and the tools that count it as they do.
+# Estimators that have a C, and the tools that have the same convention.
 _LOSSES = {
     **dict.fromkeys(("LinearSVC", "LinearSVR"), "scikit-learn, liblinear, SVM-light"),
     **dict.fromkeys(("SVC", "SampledCutSVC", "SVR"), "scikit-learn, libsvm, SVM-light"),
@@ -56,9 +56,9 @@ _LOSSES = {
 
 
 def _rows(model: Any, table: Table) -> float:
-    """The sum of the weights, those of classes included."""
+    """The sum of the weights of the rows, with class weights."""
     weights = table.weights
-    labels = getattr(model, "multilabel_", False)  # each with class weights of its own
+    labels = getattr(model, "multilabel_", False)  # each label has class weights of its own
     if getattr(model, "class_weight", None) is not None and not labels:
         from .._checks import class_factors
 

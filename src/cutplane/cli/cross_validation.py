@@ -1,4 +1,4 @@
-"""Cross-validation: every part of the rows is judged by a model that was trained on the others."""
+"""Cross-validation: each part of the rows is predicted by a model trained on the other parts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .train import fit
 
 @dataclass(frozen=True)
 class CrossValidated:
-    """What cross-validation found."""
+    """The result of a cross-validation."""
 
     measure: str
-    values: list[float]  # of the measure, one per fold
-    predictions: np.ndarray  # labels or numbers, of all rows
+    values: list[float]  # values of the measure, one per fold
+    predictions: np.ndarray  # labels or numbers for all rows
 
     def as_dict(self) -> dict[str, Any]:
         """The values in JSON's types."""
@@ -66,7 +66,7 @@ def cross_validated(model: Any, kind: Kind, table: Table, folds: int) -> CrossVa
 
 
 def _split(kind: Kind, table: Table, folds: int) -> Any:
-    """The rows to train on and the rows to judge, of every fold."""
+    """For every fold the rows to train on and the rows to predict."""
     from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
     if kind.task in (Task.RANKING, Task.SEQUENCES) and table.qid is not None:

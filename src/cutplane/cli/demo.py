@@ -74,7 +74,7 @@ def _run(args: argparse.Namespace, folder: Path) -> None:
     print(f"cutplane {__version__}: large-margin learning with a certificate of optimality")
     began = time.perf_counter()
     with waiting("loading scikit-learn and numba"):
-        tell_of_compiling(silently=True)  # told below, with its time
+        tell_of_compiling(silently=True)  # the report tells it below, with the time
         units, rare = units_rows(args.seed), rare_rows(args.seed)
     parts: list[Part] = []
     with _jit.compilations() as counts:
@@ -107,7 +107,7 @@ def _parts(units: Data, rare: Data) -> Iterator[Part]:
 
 
 def compiling_told(loops: int, seconds: float) -> str:
-    """What compiling took, in words."""
+    """A sentence about the time of compiling."""
     if not loops:
         return "Nothing had to be compiled."
     return (
@@ -158,7 +158,7 @@ def _data(rows: int, columns: int, *, units: Any, held_out: float, seed: int, **
 
 @dataclass
 class Fit:
-    """A fitted model and how it went; seconds are without compiling."""
+    """A fitted model, and the seconds of its fit without compiling."""
 
     name: str
     model: Any
@@ -195,7 +195,7 @@ def fitted(name: str, model: Any, X: Any, y: Any = None) -> Fit:
 
 
 def objective(model: Any, data: Data) -> float:
-    """F of the weights and the intercept of a model, by its formula."""
+    """F of a model's weights and intercept, computed by the formula."""
     w, b = model.coef_[0], float(model.intercept_[0])
     losses = np.maximum(0.0, 1.0 - data.train_labels * (data.train @ w + b))
     return float(0.5 * (w @ w) + 0.5 * b * b + C * losses.sum())
@@ -206,16 +206,16 @@ def objective(model: Any, data: Data) -> float:
 
 @dataclass
 class Part:
-    """A part: sentences, a table, more sentences, and a figure for the page."""
+    """A part of the demo: sentences, a table, more sentences, and a figure for the page."""
 
     title: str
     about: list[str]
-    caption: str  # of the table
+    caption: str  # caption of the table
     head: list[str]
     rows: list[list[str]]
     says: list[str]
     draw: Callable[[], Any] | None = None  # makes the figure, when the page is made
-    figure: str = ""  # its caption
+    figure: str = ""  # caption of the figure
 
 
 def _our_model() -> Any:
@@ -225,12 +225,12 @@ def _our_model() -> Any:
 
 
 def _time(seconds: float) -> str:
-    """A time to fit; the shortest in milliseconds."""
+    """The time of a fit as text, in milliseconds if it is short."""
     return f"{1000.0 * seconds:.0f} ms" if seconds < 1.0 else format_seconds(seconds)
 
 
 def _compared(fits: Sequence[Fit], data: Data) -> dict[str, list[str]]:
-    """Rows of a table of fits to the same objective, by their names."""
+    """The rows of a table that compares fits to the same objective."""
     right = [100 * np.mean(fit.model.predict(data.test) == data.test_labels) for fit in fits]
     return {
         "objective": [f"{objective(fit.model, data):,.6g}" for fit in fits],

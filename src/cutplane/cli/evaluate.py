@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_report(model: Any, table: inputs.Table, judged: Judged, target: str) -> None:
-    """Write a page about a model and what it says about the rows."""
+    """Write a page about a model and its answers for the rows."""
     from ..reporting import fit_report
 
     scores = judged.scores
@@ -120,7 +120,7 @@ def judge_model(
     k: float | None = None,
     max_fpr: float | None = None,
 ) -> Judged:
-    """Compare a model's answers with the truth; k and rate default to those it was trained for."""
+    """Compare a model's answers with the truth. k and max_fpr default to those of the model."""
     truth = table.y if task is Task.VALUES else inputs.whole_labels(table.y)
     classes = getattr(model, "classes_", None)
     parameters = model.get_params(deep=False)

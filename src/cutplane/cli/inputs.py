@@ -23,8 +23,8 @@ from .parser import Argument, count
 logger = logging.getLogger("cutplane")
 
 TABLES = (".csv", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
-MOST_NAMES = 10  # of columns in a message
-MOST_CLASSES = 8  # listed by name
+MOST_NAMES = 10  # a message lists at most so many columns
+MOST_CLASSES = 8  # a report lists at most so many classes
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Table:
 
     name: str  # for messages
     X: Any  # array, CSR matrix or Dataset of shape (rows, features)
-    y: Any  # of shape (rows,); None only where a command can do without
+    y: Any  # shape (rows,); None if there are no labels
     qid: np.ndarray | None = None
     cost: np.ndarray | None = None  # weights of the rows; None if all are 1
     names: tuple[str, ...] | None = None  # of the features
@@ -191,7 +191,7 @@ def read_chunks(
     """
     try:
         yield from _chunks(name, args, features)
-    except OSError as error:  # not to be taken for one of the output
+    except OSError as error:  # an error of the input, not of the output
         raise CommandError(f"{error.filename or name}: {error.strerror or error}") from error
 
 
@@ -245,7 +245,7 @@ def joined(tables: Iterable[Table]) -> Table:
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Arrays joined row by row; None if one of them is missing."""
+    """The rows of all arrays in one array; None if an array is missing."""
     import scipy.sparse
 
     if any(part is None for part in parts):
@@ -312,7 +312,7 @@ def _table_chunks(
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
-    """The positions of a model's features among the columns of data; refuses other columns."""
+    """The positions of a model's features among the columns of data. Other columns are an error."""
     position = {name: k for k, name in enumerate(names)}
     missing = [name for name in wanted if name not in position]
     if missing:
@@ -376,7 +376,7 @@ def read_tagged(
 ) -> Table:
     """Tokens with their features, tags and sentences.
 
-    ``features`` are those of a model; otherwise all that occur often enough are.
+    ``features`` are those of a model. Without them, all names that occur often enough are features.
     """
     from ..structured.conll import read_sentences
     from ..structured.named import Template, named_tokens
@@ -401,7 +401,7 @@ def chain_rows(table: Table, y: np.ndarray) -> Any:
     if table.qid is None:
         raise CommandError(
             f"{table.name}: a chain needs to know the sequences: every line must have a qid:, "
-            "the same for the tokens of a sequence; of a table, name the column with --qid"
+            "the same for the tokens of a sequence; for a table, name the column with --qid"
         )
     if table.cost is not None:
         raise CommandError(f"{table.name}: cost: has no meaning for chains; remove it")

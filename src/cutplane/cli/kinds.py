@@ -30,8 +30,8 @@ class Kind:
     name: str
     estimator: str  # its class in cutplane
     task: Task
-    flags: tuple[str, ...]  # that choose it, all of them together; none for the default
-    help: str  # of its flag, if it is one
+    flags: tuple[str, ...]  # all of these together choose the kind; the default has none
+    help: str  # the help for its flag, if it has one flag
     on_disk: bool = False  # whether it trains on data sets that stay on disk
 
 

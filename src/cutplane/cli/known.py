@@ -54,12 +54,12 @@ class Flag:
     default: Any = None
     type: Convert = str
     choices: tuple[str, ...] = ()
-    idle: str = ""  # why it has no meaning here, if it has none
-    switch: bool = False  # whether it stands without a value
+    idle: str = ""  # if the flag has no meaning here, the reason
+    switch: bool = False  # whether the flag has no value
 
 
-Values = dict[str, Any]  # of the flags, by flag
-Wanted = tuple[str, dict[str, Any]]  # in our words: the name of one of KINDS, and its parameters
+Values = dict[str, Any]  # the values of the flags, by flag
+Wanted = tuple[str, dict[str, Any]]  # the name of one of KINDS, and its parameters
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Learner:
 
     flags: dict[str, Flag]
     wanted: Callable[[Values, Table], Wanted]  # what the flags ask for
-    svmlight: bool = True  # whether its models are SVM-light's text; otherwise they are ours
+    svmlight: bool = True  # whether it writes SVM-light's text; otherwise it writes our format
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Classifier:
     flags: dict[str, Flag]
     tell: Callable[[Table, Answers], list[str]]  # what it prints
     task: Task
-    predictions: str = ""  # name of the file if none is given; empty where one must be
+    predictions: str = ""  # default name of the file; empty if the user must give one
 
 
 SOLVER = "the solver is another one"
@@ -91,7 +91,7 @@ KERNEL_FLAGS = {
     "-g": Flag("gamma of the RBF kernel", 1.0, number_from_zero),
     "-s": Flag("factor s in the kernels (s a*b + r)^d and tanh(s a*b + r)", 1.0, finite_number),
     "-r": Flag("constant r in these kernels", 1.0, finite_number),
-    "-u": Flag("parameter of a kernel of one's own", idle="there are no such kernels here"),
+    "-u": Flag("parameter of a user's own kernel", idle="there are no such kernels here"),
 }
 LINEAR_FLAGS = {
     "-t": Flag("kernel: 0 linear", "0", choices=("0",)),
@@ -172,7 +172,7 @@ PERF_LOSSES = {
 def _svm_perf_learn(values: Values, table: Table) -> Wanted:
     _check_signs(table)
     measure = PERF_LOSSES[values["-l"]]
-    # c times the loss in per cent is C times the loss times the rows; so is the tolerance.
+    # c times the loss in per cent is C times the loss times the rows. The tolerance is alike.
     found: dict[str, Any] = {
         "measure": measure,
         "C": values["-c"] * 100.0 / table.weights.sum(),
@@ -189,10 +189,10 @@ def _svm_perf_learn(values: Values, table: Table) -> Wanted:
 def _svm_rank_learn(values: Values, table: Table) -> Wanted:
     queries, pairs, ranked, busy = _pairs(table)
     found: dict[str, Any] = {"stopping": "epsilon"}
-    if values["-l"] == "1":  # the swapped pairs, summed over all and divided by the queries
+    if values["-l"] == "1":  # all swapped pairs, divided by the queries
         found |= {"C": values["-c"] * pairs / (queries * ranked)}
         found |= {"tol": values["-e"] * queries / pairs}
-    else:  # the part of the pairs of a query that are swapped, its mean over the queries
+    else:  # the mean over queries of the share of swapped pairs
         found |= {"C": values["-c"] * busy / (queries * ranked), "weighting": "queries"}
         found |= {"tol": values["-e"] * queries / busy}
     return "ranking", found
@@ -217,7 +217,7 @@ LIBLINEAR_MISSING = {"5": "an L1 norm", "6": "an L1 norm", "21": "a linear one-c
 def _liblinear_train(values: Values, table: Table) -> Wanted:
     if values["-s"] in LIBLINEAR_MISSING:
         raise UsageError(
-            f"-s {values['-s']} is {LIBLINEAR_MISSING[values['-s']]}, which is not here"
+            f"-s {values['-s']} is {LIBLINEAR_MISSING[values['-s']]}, which cutplane does not have"
         )
     found: dict[str, Any] = {"C": values["-c"]}
     if values["-s"] == "4":
@@ -244,7 +244,7 @@ def _factor_flag(word: str) -> bool:
 
 
 def _check_signs(table: Table) -> None:
-    """SVM-light's classes are told by the sign of the label."""
+    """Check that the labels are two classes, whose signs differ."""
     if np.any(table.y == 0.0):
         raise CommandError(
             f"{table.name}: a label is 0, which means a row without a label; these programs learn "
@@ -274,7 +274,7 @@ def _pair_counts(table: Table, scores: np.ndarray) -> Any:
 
 
 def _pairs(table: Table) -> tuple[int, int, float, int]:
-    """Queries, comparable pairs, rows of queries that have a pair, and these queries' number."""
+    """Numbers of queries, of comparable pairs, of rows in queries with a pair, of such queries."""
     counts = _pair_counts(table, table.y)
     if not counts.comparable.any():
         raise CommandError(f"{table.name}: no two rows of a query have different targets")
@@ -411,7 +411,7 @@ def _tell_rankings(table: Table, answers: Answers) -> list[str]:
 
 
 def _average(losses: np.ndarray) -> list[str]:
-    """Of rankings or sequences."""
+    """The two lines about the losses of rankings or sequences."""
     wrong, total = int(np.count_nonzero(losses)), len(losses)
     return [
         f"Average loss on test set: {losses.mean():.4f}",
@@ -618,7 +618,7 @@ def _cross_validate(model: Any, kind: Kind, table: Table, folds: int) -> int:
 def _check_model(args: argparse.Namespace, program: Classifier, model: Any, kind: Kind) -> None:
     """Refuse a model whose answers the program cannot write."""
     tags = program.task is Task.SEQUENCES
-    several = ""  # scores of a row, where one is told
+    several = ""  # if the model has several scores per row, why
     if len(quantiles_of(model.get_params(deep=False))) > 1:
         several = " of several quantiles"
     elif kind.task is Task.CLASSES and args.command != "liblinear-predict":
@@ -652,7 +652,7 @@ def _classify(args: argparse.Namespace) -> int:
     told = "probabilities" if probable else form
     _tell_equivalent(args, ["predict", "--output", told, args.data, args.model, args.predictions])
     lines = list(answer_lines(chosen, form))
-    if probable:  # as liblinear has it: the labels first, then the label and all probabilities
+    if probable:  # as liblinear writes them: labels in the first line, then per row
         rows = read_table(args.data, args).aligned(int(model.n_features_in_))[0]
         names = " ".join(label_text(label) for label in model.classes_.tolist())
         both = zip(lines, answer_lines(_scores(answer(model, kind, rows, told)), told), strict=True)

@@ -42,7 +42,7 @@ def read_labels(name: str, args: argparse.Namespace) -> Table:
 
 
 def split_labels(name: str, text: bytes) -> tuple[np.ndarray, bytes]:
-    """The labels of every row, and the text with a 0 instead of them, where they were."""
+    """The labels of each row, and the text with a 0 in place of the labels."""
     lines = text.split(b"\n")
     rows: list[tuple[float, ...]] = []
     for number, line in enumerate(lines):
@@ -144,5 +144,5 @@ def predicted_labels(model: Any, X: Any) -> np.ndarray:
 
 
 def labels_text(labels: tuple[Any, ...]) -> str:
-    """The labels of a row as they are in a file."""
+    """The labels of a row as a file has them."""
     return ",".join(map(label_text, labels))

@@ -1,4 +1,4 @@
-"""How good answers are: a table of measures, which have scikit-learn's values where it has them.
+"""The table of measures. Where scikit-learn has a measure, too, the values are the same.
 
 The common ones are computed here, because importing scikit-learn takes longer than most files take
 to be judged. A measure that the data leave undefined, such as the ROC area of a single class, is
@@ -29,7 +29,7 @@ from .predict import Answers
 class Judged:
     """Rows with their true labels and the predictions for them; see ``judge``.
 
-    The properties are the columns that measures are computed from; None where there is none.
+    Measures are computed from the properties, the columns. A column that does not exist is None.
     """
 
     task: Task
@@ -38,10 +38,10 @@ class Judged:
     scores: np.ndarray | None
     classes: np.ndarray
     qid: np.ndarray | None = None
-    k: float | None = None  # a number of rows, or if a float so many times the positive rows
+    k: float | None = None  # an integer is a number of rows, a float multiplies the positive rows
     max_fpr: float | None = None
     beta: float | None = None
-    quantiles: tuple[float, ...] = ()  # that the columns of scores are, if they are any
+    quantiles: tuple[float, ...] = ()  # if columns of scores are predicted quantiles, these
 
     @property
     def comparable(self) -> np.ndarray | None:
@@ -119,7 +119,7 @@ class Judged:
 
     @property
     def first_rows(self) -> int | None:
-        """How many rows of highest score are looked at."""
+        """How many rows of highest score count."""
         if self.k is None or self.positive is None:
             return None
         factor = not isinstance(self.k, Integral)
@@ -128,7 +128,7 @@ class Judged:
 
     @cached_property
     def tag_chunks(self) -> dict[str, Any] | None:
-        """What the measures of chunks get, if all tags stand for chunks."""
+        """The arguments for the measures of chunks, if all tags stand for chunks."""
         if self.task is not Task.SEQUENCES or self.labels is None or self.qid is None:
             return None
         from ..metrics import scheme_of
@@ -147,7 +147,7 @@ class Judged:
 
     @property
     def queries(self) -> np.ndarray:
-        """The query of each row; all rows are one if nothing else is known."""
+        """The query of each row. Without queries, all rows are one query."""
         if self.task is Task.RANKING and self.qid is not None:
             return self.qid
         return np.zeros(len(self.truth), dtype=np.int64)
@@ -194,11 +194,11 @@ def judge(
     quantiles: tuple[float, ...] = (),
     **given: Any,
 ) -> Judged:
-    """Put predictions beside the truth; ``given`` are other fields of ``Judged``.
+    """Combine predictions and truth. ``given`` are other fields of ``Judged``.
 
-    Without ``classes``, those of the model, there are those of the data; the second of two is the
-    positive one. With several ``quantiles`` the prediction of a row is the median, if it is among
-    them.
+    ``classes`` are those of the model, by default those of the data. The second of two classes is
+    the positive one. With several ``quantiles`` the prediction of a row is the median, if it is one
+    of them.
     """
     labels, scores = answers.labels, answers.scores
     if task is Task.NOVELTY:
@@ -206,7 +206,7 @@ def judge(
     elif classes is None:
         classes = classes_of(truth) if task is Task.LABELS else np.unique(truth)
     if task is Task.SEQUENCES and given.get("qid") is None:
-        raise UsageError("sequences are told by their qid:, which the data do not have")
+        raise UsageError("sequences need a qid: in every line, and the data have none")
     if task is Task.VALUES:
         labels = scores
         if scores is not None and scores.ndim == 2:
@@ -228,11 +228,11 @@ def judge(
 class Measure:
     """A measure."""
 
-    title: str  # for people; a measure without one is in the JSON only
-    tasks: tuple[Task, ...]  # that are judged by it
-    columns: tuple[str, ...]  # of Judged, from which it is computed
-    of: Callable[..., Any]  # computes it from these columns
-    per_cent: bool = True  # how people see it
+    title: str  # the name for people; a measure without one is in the JSON only
+    tasks: tuple[Task, ...]  # the tasks that have the measure
+    columns: tuple[str, ...]  # the columns of Judged from which it is computed
+    of: Callable[..., Any]  # computes the measure from these columns
+    per_cent: bool = True  # whether people see it in per cent
     smaller_is_better: bool = False
 
 
@@ -332,7 +332,7 @@ def _mean_f1(by_class: dict[Any, float | None]) -> Any:
 
 def _ndcg(k: int | None) -> Callable[..., Any]:
     def compute(truth: np.ndarray, scores: np.ndarray, queries: np.ndarray) -> Any:
-        gains = "exponential" if truth.max() <= 1000.0 else "linear"  # 2^y ends at 1024
+        gains = "exponential" if truth.max() <= 1000.0 else "linear"  # 2^1024 is not finite
         return _ours("ndcg_score", k=k, gains=gains, qid=queries)(truth, scores)
 
     return compute
@@ -348,7 +348,7 @@ def _somers_d(truth: np.ndarray, scores: np.ndarray, queries: np.ndarray) -> Any
 
 
 def _of_labels(name: str, **options: Any) -> Callable[..., Any]:
-    """A measure of scikit-learn of two indicator matrices; None if they have no column."""
+    """A measure of scikit-learn for two indicator matrices; None if they have no column."""
 
     def compute(both: tuple[Any, Any]) -> Any:
         return _sklearn(name, **options)(*both) if both[0].shape[1] else None
@@ -385,7 +385,7 @@ TOP, RATE = (*SCORES, "first_rows"), (*SCORES, "max_fpr")
 ORDER = ("truth", "scores", "queries")
 NAN = {"zero_division": np.nan}
 
-# A new measure is one entry. They are shown in this order; a path chooses by the first of its task.
+# A new measure is one entry. Reports have this order. A path chooses by the first one of its task.
 MEASURES = {
     "inside": Measure("inside", NOVELTY, ("labels",), lambda labels: np.mean(labels == 1)),
     "mae": Measure("mean error", GRADES + VALUES, LABELS, _mean_error,
@@ -456,7 +456,7 @@ def names_of(task: Task) -> list[str]:
 
 
 def format_measure(name: str, value: float | None) -> str:
-    """For people."""
+    """The value of a measure as text for people."""
     if value is None:
         return "undefined"
     return f"{100.0 * value:.2f} %" if MEASURES[name].per_cent else f"{value:.4f}"

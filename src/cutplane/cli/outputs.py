@@ -1,6 +1,6 @@
 """Where commands write: models, text and reports, to files that appear when complete, or to stdout.
 
-When the answer itself goes to standard output, what is said about it goes to standard error.
+If the product goes to standard output, the report about it goes to standard error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def check_target(target: str, *sources: str, binary: bool = False) -> None:
 
 
 def check_own_file(flag: str, target: str | None, *others: str | None) -> None:
-    """The same for a file besides the product, if one is asked for."""
+    """As ``check_target``, for a file besides the product, if the user asks for one."""
     if target is None:
         return
     used = {os.path.realpath(other) for other in others if other is not None}
@@ -88,12 +88,12 @@ def _named_errors(target: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if target == "-" and error.errno in (errno.EPIPE, errno.EBADF):  # told, or not, elsewhere
+        if target == "-" and error.errno in (errno.EPIPE, errno.EBADF):  # ``main`` handles these
             raise
         where = str(target)
         if target == "-":
             where = "to standard output"
-            silence(sys.stdout)  # or the end of the process would fail again
+            silence(sys.stdout)  # otherwise the end of the process fails again
         cause = (error.strerror or str(error)).removeprefix("cannot write: ")
         raise CommandError(f"cannot write {where}: {cause}") from None
 
@@ -136,7 +136,7 @@ class Report(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Write what was held back."""
+        """Write what the buffer holds."""
         self._attempt(self._stream.flush)
 
     def isatty(self) -> bool:
@@ -193,7 +193,7 @@ def standard_streams() -> Iterator[None]:
     If a stream is closed when the process starts, Python sets it to None, and the next file that is
     opened gets its number. Characters that the encoding of standard output lacks are escaped.
     """
-    # Only standard error is silent: a product that goes to a closed stdout is an error.
+    # Only standard error can be written to. A product that goes to a closed stdout is an error.
     for name, mode, access in (
         ("stdin", "r", os.O_RDONLY),
         ("stdout", "w", os.O_RDONLY),

@@ -55,8 +55,8 @@ class Parameter:
     type: Convert = str  # makes a value of the text
     choices: tuple[Any, ...] = ()
     metavar: str = "N"  # what the help calls the value
-    unset: str = ""  # what happens by default, where the default is None
-    of: tuple[str, ...] = ()  # the estimators for which the entry is; empty for all others
+    unset: str = ""  # if the default is None, what it means
+    of: tuple[str, ...] = ()  # the estimators that the entry is for; empty for all others
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -268,7 +268,7 @@ PARAMETERS = (
               "depend on it, to the last bit.", threads, unset="all cores"),
 )  # fmt: skip
 
-# Parameters that are no flags, and why; "SVC.random_state" is that of one estimator.
+# Parameters without a flag, and the reason. "SVC.random_state" is a parameter of one estimator.
 NOT_OFFERED = {
     "verbose": "the commands have --quiet and --verbose",
     "callback": "it is Python code",
@@ -332,7 +332,7 @@ def offered(estimator: str) -> Iterator[Parameter]:
     """The entries for the parameters of an estimator that are flags, in the order of the table."""
     defaults = defaults_of(estimator)
     seen: set[str] = {name for name in defaults if f"{estimator}.{name}" in NOT_OFFERED}
-    for entry in PARAMETERS:  # of two entries of a name the special one comes first
+    for entry in PARAMETERS:  # an entry for certain estimators comes before the general one
         if entry.name in defaults.keys() - seen and (not entry.of or estimator in entry.of):
             seen.add(entry.name)
             yield entry
@@ -407,7 +407,7 @@ def _text(default: Any) -> str:
 
 
 def elsewhere(flag: str) -> str:
-    """To which other kinds a flag belongs, as the end of a message."""
+    """The end of a message: to which other kinds a flag belongs."""
     owners = [
         " ".join(kind.flags) or f"the default, {kind.estimator}"
         for kind in KINDS
@@ -417,7 +417,7 @@ def elsewhere(flag: str) -> str:
 
 
 def parameters_given(args: argparse.Namespace) -> dict[str, Any]:
-    """The parameters of the estimator that were given, and what follows from them."""
+    """The parameters of the estimator that were given, and those that follow from them."""
     prefix = "parameter_"
     given = {
         name.removeprefix(prefix): value

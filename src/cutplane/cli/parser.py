@@ -18,7 +18,7 @@ Convert = Callable[[str], Any]
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of arguments; ``hint`` is what to say about an unknown flag, if anything."""
+    """A parser of arguments. ``hint`` returns the end of the message about an unknown flag."""
 
     hint: Callable[[str], str] = staticmethod(lambda flag: "")
 
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse all arguments; there are no others."""
-        # Commands have parsers of their own, which leave nothing.
+        # The parsers of the commands leave no arguments.
         namespace, rest = super().parse_known_args(dashes(args or []), namespace)
         if rest:
             self._refuse(rest)
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         return flag if flag in self._option_string_actions else None
 
     def shorten_usage(self) -> None:
-        """Name the arguments only, where nothing else is said: the help lists the flags."""
+        """Make the usage name only the arguments, because the help lists the flags."""
         shapes: dict[Any, str] = {None: "{}", "?": "[{}]", "+": "{}..."}
         shown = (
             shapes[action.nargs].format(action.metavar or action.dest.upper())
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
         self.error(f"unknown flag {flag}{hint}")
 
     def nearest(self, word: str, known: Iterable[str]) -> str:
-        """What to say about a word that is not known, as the end of a message."""
+        """The end of a message about an unknown word: the nearest known one."""
         near = difflib.get_close_matches(word, known, 1, 0.7)
         return f"; did you mean {near[0]}?" if near else f"; see {self.prog} --help"
 
@@ -81,9 +81,9 @@ def dashes(arguments: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a command: DATA, MODEL? (may be missing), --quiet, --cv FOLDS, --to one of."""
+    """An argument of a command, such as DATA, MODEL? (may be missing), --quiet, --cv FOLDS."""
 
-    words: str  # its name, or its flags; then what the help calls the value, if it has one
+    words: str  # the name or the flags, then the name of the value in the help, if it has one
     help: str
     type: Convert | None = None  # makes a value of the text
     default: Any = None
@@ -185,7 +185,7 @@ def quantiles(text: str) -> float | list[float]:
 
 
 def bounds(text: str) -> tuple[Any, Any]:
-    """``LOW:HIGH``, or a file with both per feature; as two numbers or two lists."""
+    """Two numbers from ``LOW:HIGH``, or two lists from a file with both for each feature."""
     low, colon, high = text.partition(":")
     try:
         if colon:

@@ -61,8 +61,8 @@ class Step:
 
     C: float
     fit: train.Fit
-    value: float | None  # of the measure that decides
-    measures: dict[str, float | None]  # all of them
+    value: float | None  # the value of the measure that decides
+    measures: dict[str, float | None]  # the values of all measures
 
 
 def add_flags(parser: Parser, words: Sequence[str]) -> None:
@@ -113,7 +113,7 @@ def _criterion(args: argparse.Namespace, kind: Kind) -> str:
     if not has_parameter(kind, "C"):
         raise UsageError(f"{kind.estimator} has no C, and so no path")
     names = names_of(kind.task)
-    if args.select is None:  # what the model is trained for, if evaluate has it
+    if args.select is None:  # the measure that the model is trained for, if evaluate has it
         return measure_for(kind, parameters_given(args))
     if args.select not in names:
         raise UsageError(
@@ -135,7 +135,7 @@ def follow(
     for C in args.C:
         try:
             done = fit(model.set_params(C=C), kind, table)
-        except KeyboardInterrupt:  # outside the solver: what is done is kept
+        except KeyboardInterrupt:  # outside the solver: the finished models are kept
             if not steps:
                 raise
             _interrupts.handled()
@@ -156,8 +156,8 @@ def follow(
 
 
 def _snapshot(model: Any) -> Any:
-    """The model as it is now: the next fit replaces its attributes, it does not change them."""
-    kept = copy.copy(model)  # without what a warm start keeps, which is large
+    """A copy of the model as it is now. The next fit replaces attributes and changes none."""
+    kept = copy.copy(model)  # without the data of a warm start, which are large
     kept.verbose = 0
     if hasattr(kept, "warm_start"):
         kept.warm_start = False
@@ -165,7 +165,7 @@ def _snapshot(model: Any) -> Any:
 
 
 def pick(steps: list[Step], name: str) -> Step:
-    """The best step; of equals the one with the smallest C."""
+    """The best step. Among equal ones it is the one with the smallest C."""
     sign = -1.0 if MEASURES[name].smaller_is_better else 1.0
     defined = [step for step in steps if step.value is not None]
     if not defined:

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_tagged(name: str, model: Any, target: str, *, tags_only: bool = False) -> None:
-    """Write a file again with one more column, the tags that a model predicts; or only these."""
+    """Write a file with one more column, the tags that a model predicts, or only the tags."""
     from ..structured.conll import read_sentences
     from ..structured.named import Template
 
@@ -159,7 +159,7 @@ def _is_svmlight_model(name: str) -> bool:
 
 
 def answer_lines(values: np.ndarray, form: str) -> Iterable[str]:
-    """One line per row: labels as they were, scores with eight digits."""
+    """One line per row: labels as in training, scores with eight digits."""
     if form == "labels" and len(values) and isinstance(values[0], tuple):
         return map(labels_text, values)
     if form == "labels":
@@ -184,7 +184,7 @@ class Answers:
 
 
 def default_form(task: Task, classes: int) -> str:
-    """Whether labels or scores are written, if nothing is said: always one value per row."""
+    """The form without --output: labels or scores, one value per row."""
     if task in (Task.SEQUENCES, Task.GRADES, Task.LABELS) or (task is Task.CLASSES and classes > 2):
         return "labels"
     return "scores"
@@ -198,19 +198,20 @@ def check_form(task: Task, form: str) -> None:
 
 
 def answer(model: Any, kind: Kind, table: inputs.Table, form: str = "labels") -> Answers:
-    """What a model says about the rows of a table with the columns that it knows.
+    """The answers of a model for a table with the model's columns.
 
-    ``form`` is what is needed at least; probabilities stand for scores. Scores of many labels are
-    large.
+    ``form`` is the form that the caller needs; the answers may have another one, too. Probabilities
+    are in the place of scores. Scores of many labels per row are large, so they are computed only
+    if they are needed.
     """
     with warnings.catch_warnings():
-        # Columns and names have been compared, and what there is to say has been said.
+        # The columns have been compared with the names of the features, and messages were printed.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         match kind.task:
             case _ if form == PROBABILITIES:
                 return Answers(scores=model.predict_proba(table.X))
             case Task.SEQUENCES:
-                # Sequences may have been brought together: the rows go back to their places.
+                # Tokens may have been sorted by sequence; this restores the order of the rows.
                 sequences = inputs.chain_rows(table, np.arange(table.rows))
                 tags = model.predict(sequences.X, lengths=sequences.lengths)
                 labels = np.empty_like(tags)
@@ -236,7 +237,7 @@ def parts_of(name: str, args: argparse.Namespace, kind: Kind, model: Any) -> Ite
     if kind.task is Task.LABELS and inputs.format_of(name) == "svmlight":
         return [read_labels(name, args)]
     parts = inputs.read_chunks(name, args, features)
-    # A sequence may be spread over the file; other rows stand for themselves.
+    # A sequence may be spread over the file. Other rows can be predicted part by part.
     return [inputs.joined(parts)] if kind.task is Task.SEQUENCES else parts
 
 
@@ -274,8 +275,8 @@ class Alignment:
         self.features = int(model.n_features_in_)
         names = getattr(model, "feature_names_in_", None)
         self.names = None if names is None else tuple(map(str, names))
-        self.left_out = 0  # values of features that the model does not have
-        self.widest = 0  # columns of the data
+        self.left_out = 0  # number of values of features that the model does not have
+        self.widest = 0  # largest number of columns in the data
 
     def apply(self, table: inputs.Table) -> inputs.Table:
         """The table with the model's columns."""

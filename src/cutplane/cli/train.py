@@ -65,8 +65,8 @@ from .parser import JSON, Argument, Parser, add_arguments, count, positive_numbe
 logger = logging.getLogger("cutplane")
 
 FEW_ROWS_PER_QUERY = 1.5
-CALIBRATION_FOLDS = 5  # the estimators' default
-LONGEST_VALUE = 60  # characters of a parameter
+CALIBRATION_FOLDS = 5  # the default of the estimators
+LONGEST_VALUE = 60  # a report shows at most so many characters of a parameter
 
 
 FLAGS = {
@@ -101,7 +101,7 @@ def add_flags(parser: Parser, words: Sequence[str]) -> None:
     """Add the flags of the kind of model that the words ask for."""
     parser.usage = "%(prog)s [kind] [parameters] DATA MODEL"
     add_model_flags(parser, words)
-    if chosen(words) is DEFAULT:  # SVC has it as a parameter
+    if chosen(words) is DEFAULT:  # for SVC it is a parameter
         add_arguments(parser, Argument("--calibrate", CALIBRATE_HELP, choices=CALIBRATIONS))
 
 
@@ -219,7 +219,7 @@ def _check_calibration(table: inputs.Table) -> None:
 
 # -- fitting ------------------------------------------------------------------
 
-# Which of several endings counts.
+# If problems end differently, the first of these endings counts.
 GRAVEST_FIRST = (
     Status.INTERRUPTED,
     Status.TIME_LIMIT,
@@ -240,7 +240,7 @@ class Fit:
 
     @property
     def status(self) -> Status:
-        """How it ended."""
+        """How the fit ended."""
         found = {result.status for result in self.results}
         return next(status for status in GRAVEST_FIRST if status in found)
 
@@ -290,13 +290,13 @@ def make_model(kind: Kind, parameters: dict[str, Any]) -> Any:
 
 
 def fit(model: Any, kind: Kind, table: inputs.Table, calibrate: str | None = None) -> Fit:
-    """Fit a model to a table. Warnings become messages; a missed tolerance is in the result.
+    """Fit a model to a table. Warnings become messages. The result tells of a missed tolerance.
 
-    ``calibrate`` gives a LinearSVC probabilities, in that way.
+    ``calibrate`` is the way in which a LinearSVC gets probabilities.
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    _interrupts.check()  # compiled code was loaded to read the data
+    _interrupts.check()  # reading the data has loaded compiled code
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -304,7 +304,7 @@ def fit(model: Any, kind: Kind, table: inputs.Table, calibrate: str | None = Non
             _fit(model, kind.task, table if kind.on_disk else inputs.in_memory(table))
         else:
             model = _calibrated(model, table, calibrate)
-    if table.names is not None:  # of rows in memory the model does not know them
+    if table.names is not None:  # rows in memory have no names
         model.feature_names_in_ = np.array(table.names, dtype=object)
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning | DeprecationWarning):
@@ -346,7 +346,7 @@ def _fit(model: Any, task: Task, table: inputs.Table) -> None:
 
 
 def certificate_line(done: Fit) -> str:
-    """The proof of how far the model is from the optimum, in one line."""
+    """The certificate and the ending of a fit in one line."""
     worst = done.worst
     certificate = describe_certificate(worst.certificate)
     ending = f"{worst.status.reason} after {plural(worst.n_iter, 'iteration')}"
@@ -364,7 +364,7 @@ def certificate_line(done: Fit) -> str:
 
 
 def data_facts(table: inputs.Table, kind: Kind) -> dict[str, str]:
-    """What is known before the fit."""
+    """Facts about the data, to print before the fit."""
     facts = {"data": f"{table.name}: {table.rows:,} rows, {table.features:,} features"}
     if table.cost is not None:
         facts["weights"] = f"cost: from {table.cost.min():g} to {table.cost.max():g}"
@@ -382,7 +382,7 @@ def data_facts(table: inputs.Table, kind: Kind) -> dict[str, str]:
 
 
 def _labels(y: np.ndarray) -> str:
-    """How often each label occurs; of many the most frequent."""
+    """How often each label occurs; if there are many, the most frequent ones."""
     labels, counts = np.unique(y, return_counts=True)
     pairs = list(zip(labels.tolist(), counts.tolist(), strict=True))
     if len(pairs) <= inputs.MOST_CLASSES:
@@ -420,13 +420,13 @@ def plain_parameters(model: Any) -> dict[str, Any]:
 
 
 def shortened(value: Any) -> str:
-    """A value as text in one line: of a template or the bounds of many features the beginning."""
+    """A value as text in one line. Long ones, such as templates and bounds, are cut."""
     text = " ".join(str(value).split())
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
 def model_facts(done: Fit, kind: Kind, table: inputs.Table, target: str) -> dict[str, str]:
-    """What is known after the fit; the certificate comes last."""
+    """Facts about the model, to print after the fit. The certificate comes last."""
     model, defaults = done.model, defaults_of(kind.estimator)
     settings = ", ".join(
         f"{name}={f'{value:g}' if isinstance(value, float) else shortened(value)}"

@@ -40,12 +40,12 @@ def run(args: argparse.Namespace) -> int:
     from .. import _jit
     from ..reporting.compiling import tell_of_compiling
 
-    tell_of_compiling(silently=True)  # it is all that this command does
+    tell_of_compiling(silently=True)  # this command has messages of its own
     steps = [step for step in STEPS if args.all or step.common]
     began, loops, compiling = time.perf_counter(), 0, 0.0
     with (
         tempfile.TemporaryDirectory() as folder,
-        warnings.catch_warnings(action="ignore"),  # of tiny data that say little
+        warnings.catch_warnings(action="ignore"),  # they are about tiny data
         Progress(
             "{task.description:<44}",
             BarColumn(20),
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
             console=Console(stderr=True),
             transient=True,
             disable=not is_terminal(sys.stderr),
-            # Other output goes above the bar; but what goes to a file stays there.
+            # Other output goes above the bar, unless it goes to a file.
             redirect_stdout=is_terminal(sys.stdout),
         ) as bar,
     ):
@@ -142,7 +142,7 @@ def _rows(X: Any) -> Rows:
 
 
 class Step(NamedTuple):
-    """Something to fit."""
+    """A step: something to fit."""
 
     title: str
     fit: Callable[[Samples], Any]
@@ -190,7 +190,7 @@ def _fits(
     both: bool = False,
     **parameters: Any,
 ) -> Step:
-    """Fit an estimator to rows of these sizes; ``single`` precision instead, or ``both``."""
+    """Fit an estimator to rows of these sizes, in double, ``single`` or ``both`` precisions."""
 
     def fit(samples: Samples) -> None:
         for rows in getattr(samples, sizes):

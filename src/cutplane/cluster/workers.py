@@ -436,7 +436,7 @@ class Workers:
             except TimeoutError:
                 raise ClusterError(
                     f"workers did not tell their versions within {self.timeout:g} s, one at "
-                    f"{address}; does it stand still?"
+                    f"{address}; does it hang?"
                 ) from None
             except WorkerLostError:
                 return ConnectionError(address)

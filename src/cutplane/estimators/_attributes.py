@@ -23,7 +23,7 @@ def check_stored(model: Any, name: str, shape: tuple[int, ...], dtype: Any = np.
 
 
 def check_stored_coef(model: Any, name: str, shape: tuple[int, int]) -> None:
-    """As ``check_stored``, but the array may be a sparse matrix, which was checked when read."""
+    """As ``check_stored``, but a sparse matrix is fine, too: the reader has checked it."""
     matrix: Any = getattr(model, name, None)
     if not (model._sparse_coef and scipy.sparse.issparse(matrix)):
         check_stored(model, name, shape)

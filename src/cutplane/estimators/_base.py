@@ -42,8 +42,8 @@ from .checkpoint import Checkpoint, check_checkpoint
 if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix
 
-# For scores, the sparse coefficients of so many outputs are made dense at a time. More outputs
-# share the work of reading a row; fewer need less memory.
+# Scores are computed with the sparse coefficients of so many outputs made dense at a time. More
+# outputs share the work of reading a row; fewer outputs need less memory.
 OUTPUTS_TOGETHER = 64
 # Scores whose relative difference is smaller than this differ only by rounding.
 ROUNDING = 1e-10
@@ -55,7 +55,7 @@ def dense(values: Any) -> np.ndarray:
 
 
 class WithExecutor:
-    """Has a parameter ``executor``. It belongs to this process, so it is not copied or pickled."""
+    """Has a parameter ``executor``, which belongs to this process: pickles are without it."""
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the cluster."""

@@ -66,8 +66,8 @@ class Calibration:
         classes : ndarray, shape (n_classes,)
             Labels of the classes.
         held_out : iterable of (scores, encoded, weights)
-            For each fold, of the rows that it held out: scores, shape (rows,) for two classes and
-            (rows, n_classes) for more; numbers of the classes; weights.
+            An entry per fold, about the rows that it held out: their scores, shape (rows,) for two
+            classes and (rows, n_classes) for more; the numbers of their classes; their weights.
         """
         scores, encoded, weights = (np.concatenate(parts) for parts in zip(*held_out, strict=True))
         mass = np.bincount(encoded, weights, minlength=len(classes))
@@ -93,7 +93,7 @@ class Calibration:
             return np.column_stack([1.0 - columns[0], columns[0]])
         each = np.column_stack(columns)
         total = each.sum(axis=1, keepdims=True)
-        # For rows in which all classes have probability 0.
+        # All classes of a row may have probability 0; then they get equal ones.
         alike = np.full_like(each, 1.0 / len(columns))
         return np.divide(each, total, out=alike, where=total > 0.0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,10 @@ from ._rows import checked_rows
 BLOCK_VALUES = 1 << 18
 
 
-def check_kernel(model: Any, kernels: Sequence[str] = KERNELS) -> None:
+def check_kernel(model: Any) -> None:
     """Check the parameters ``kernel``, ``degree``, ``gamma`` and ``coef0`` of an estimator."""
     if not callable(model.kernel):
-        check_choice("kernel", model.kernel, kernels)
+        check_choice("kernel", model.kernel, KERNELS)
     check_integer("degree", model.degree, at_least=0)
     if isinstance(model.gamma, str):
         check_choice("gamma", model.gamma, ("scale", "auto"))
@@ -118,7 +118,10 @@ def basis_attributes(
 def over_blocks(
     model: Any, X: Any, executor: Executor, use: Callable[[np.ndarray, np.ndarray], None]
 ) -> None:
-    """Call a function with rows in blocks and their kernel values with a model's basis rows."""
+    """Call ``use`` for every block of rows, with their numbers and kernel values.
+
+    The kernel values are those with the model's basis rows, shape (rows of the block, basis rows).
+    """
     rows, vectors = X.shape[0], len(model.support_)
     if vectors == 0 or rows == 0:
         return
@@ -146,7 +149,7 @@ def _values_of(model: Any, X: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def as_rows(X: Any, coef: np.ndarray) -> Any:
-    """An array; as in scikit-learn it becomes a sparse matrix if the rows X are sparse."""
+    """Coefficients as an array, or, as in scikit-learn, as a sparse matrix if X is sparse."""
     return type(X)(coef) if scipy.sparse.issparse(X) else coef
 
 

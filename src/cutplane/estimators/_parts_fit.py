@@ -24,33 +24,34 @@ from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._problems import bundle_solver, ready
 from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kind_of
 
-# All values of a training set's parts are stored, if they take no more than this: every cut
-# but the first few would compute them again.
+# All kernel values of the training parts are stored if they take at most so many bytes. Otherwise
+# every cut but the first few would compute them again.
 STORED_BYTES = 1 << 29
 CONSTANT = "constant"
-# Parts of a sample, unless the user says otherwise; in the constant-time method examples.
+# Default size of a sample: of parts, and of examples in the constant-time method.
 SAMPLE_SIZE, CONSTANT_SAMPLE_SIZE = 1000, 100
-# Ends after which more work may follow.
+# After a run that ended for one of these reasons, a smaller model may be trained. After an
+# interrupt, a callback's stop or the time limit the fit must end.
 UNFORCED = (Status.CONVERGED, Status.MAX_ITER, Status.NUMERICALLY_LIMITED)
 
 
 class PartsFit:
-    """The problem of a model of parts with a kernel, and what is made of its solution.
+    """Makes the problem of a model of parts with a kernel, and reduces the model after training.
 
     Attributes
     ----------
     problem : CutBasisProblem
         The ``w`` of its result has a row of coefficients per part, and below these the plain
-        numbers.
+        weights.
     kernel_values : int
-        Computed in training, once ``improve`` has been called.
+        Number of kernel values that training has computed. ``improve`` sets it.
     basis_error : float
-        |w − Pw| of the projection to fewer parts.
+        |w − Pw| of the projection P to fewer parts; 0 without one. ``improve`` sets it.
 
     Parameters
     ----------
     estimator : estimator
-        With the parameters ``method``, ``sample_size``, ``passes``, ``max_basis`` and
+        Has the parameters ``method``, ``sample_size``, ``passes``, ``max_basis`` and
         ``random_state``.
     kernel : Kernel
     X : ndarray or CSR matrix
@@ -78,15 +79,15 @@ class PartsFit:
         size = CONSTANT_SAMPLE_SIZE if method == CONSTANT else SAMPLE_SIZE
         size = size if estimator.sample_size is None else int(estimator.sample_size)
         if method == CONSTANT and size >= model.count:
-            method = "exact"  # there is something to prove
+            method = "exact"  # a sample would hold all examples, so a bound can be proved
         self._kernel, self._X, self._model, self._executor = kernel, X, model, executor
         self._settings, self._max_basis, self._size = settings, estimator.max_basis, size
         self._constant = method == CONSTANT
-        # In the constant-time method of as many examples as a sample has.
+        # The constant-time method only needs to evaluate samples.
         self._score_risk = (
             model.some(np.arange(size), executor) if self._constant else model.score_risk(executor)
         )
-        # An exact bound must hold for the kernel itself.
+        # Single precision is for sampled cuts only: an exact bound must hold for the kernel itself.
         sampled = size < {"linear": model.parts, CONSTANT: model.count}.get(method, 0)
         self._single = (
             sampled
@@ -123,10 +124,10 @@ class PartsFit:
         )
 
     def sampling(self) -> Sampling:
-        """What the theorems need, from the largest √k(u, u).
+        """What the theorems about samples need, from the largest √k(u, u).
 
-        In the linear-time method what is sampled are parts, which count φ(u)⊗coef; in the
-        constant-time method examples.
+        The linear-time method samples parts u, each of which adds φ(u)⊗coef to a cut. The
+        constant-time method samples examples.
         """
         model = self._model
         radius = float(np.sqrt(max(0.0, np.max(self._used.diagonal, initial=0.0))))
@@ -144,23 +145,23 @@ class PartsFit:
         )
 
     def improve(self, results: list[SolveResult]) -> list[SolveResult]:
-        """The result that is stored: with at most ``max_basis`` parts, its objective anew.
+        """The result to store: a model with at most ``max_basis`` parts, and its objective.
 
-        The parts B are chosen by pivoted Cholesky. In their span a model is linear in the features
-        z(u) = L⁻¹·k_B(u), K_BB = LLᵀ, with the same |w|: from the projection of the model on it
-        is trained as such, because the best model in the span is far better than the projection
-        of the best one.
+        Pivoted Cholesky chooses the parts B. A model in the span of φ(B) is linear in the features
+        z(u) = L⁻¹·k_B(u), K_BB = LLᵀ, and has the same |w| there. The best model in the span is far
+        better than the projection of the best model of all. So the projection is only the start of
+        another fit, of a linear model on these features.
         """
         result, model = results[0], self._model
         self.kernel_values = self._oracle.kernel_values
-        if result.w.ndim == 1:  # there was no loss, and so no cut
+        if result.w.ndim == 1:  # the solver has no cut, because no example had a loss
             result = dataclasses.replace(result, w=np.zeros(model.shape))
         parts, most = model.parts, self._max_basis
         rows = np.flatnonzero(np.any(result.w[:parts] != 0.0, axis=1))
         if most is None or len(rows) <= most:
             return [result]
         matrix = self._matrix
-        if isinstance(matrix, ProductMatrix):  # as precise as can be
+        if isinstance(matrix, ProductMatrix):  # in double precision
             matrix = kernel_matrix(self._kernel, self._X, self._executor, single=False)
         if self._constant:
             self._score_risk = model.score_risk(self._executor)
@@ -186,7 +187,10 @@ class PartsFit:
     def _refit(
         self, projection: Projection, matrix: KernelMatrix, w: np.ndarray, seconds: float
     ) -> None:
-        """Change w to the best one in the span of its parts; units are features of their own."""
+        """Change w to the best one in the span of its parts.
+
+        The factors of the plain weights (units) become features of their own.
+        """
         factor, (parts, units) = projection.factor, (self._model.parts, self._model.units)
         own, outputs = projection.coef.shape
         values = matrix.rows(projection.rows).astype(np.float64, copy=False)
@@ -210,7 +214,7 @@ class PartsFit:
 
 @dataclass
 class SpanProblem(Problem):
-    """A model that is linear in features of the parts: C multiplies the sum over examples.
+    """A model that is linear in features of the parts. C multiplies the sum over examples.
 
     Attributes
     ----------
@@ -229,7 +233,7 @@ class SpanProblem(Problem):
 
 
 def _stored(matrix: KernelMatrix, executor: Executor) -> KernelMatrix:
-    """With all values computed, if they fit."""
+    """The matrix with all its values computed, if they fit into STORED_BYTES; else as it is."""
     if matrix.values is not None:
         return StoredMatrix(matrix.values, executor)
     if matrix.columns**2 * matrix.dtype.itemsize > STORED_BYTES:

@@ -1,4 +1,4 @@
-"""Problems for cutting planes, coordinate descent, Newton's method or stochastic solvers.
+"""The problems of linear models, for cutting planes, coordinate descent, Newton's method and SGD.
 
 minimise ½|w|² + C·total·R(w),    R a mean loss, a measure, or the risk of structured outputs
 """
@@ -38,8 +38,8 @@ SOLVERS = (*IN_PASSES, "dcd", *STOCHASTIC)
 # A constant feature that stands for a free bias is this much larger than any row. Then the penalty
 # on its weight is negligible, and the reduced problem can still resolve the other features.
 NEARLY_FREE = 1e5
-# The system maps an array of so many bytes separately: pages that are never written take no memory,
-# and freed arrays go back to the system.
+# The operating system maps an array of so many bytes separately. Its pages take no memory until
+# they are written, and the system gets the memory back when the array is freed.
 LARGE = 1 << 25
 # Estimated cost of a score per unit of its loss's work, in units of reading a stored number. On
 # census data a Newton step takes about 50 units more per row with the logistic loss, whose work is
@@ -93,20 +93,20 @@ def ready(solver: Any, run: Run, cuts: tuple[Cut, ...] = (), crew: Any = None) -
 class NearlyFreeBias:
     """Unregularised biases b, one per class, as weights of a very large constant feature s.
 
-    The objective then is F_s = F + |b|²/2s² ≥ F. How far a lower bound on F_s can be above
-    the least F: let (W, b) minimise F, and p and q be the classes of the largest and the smallest
-    b, which differ by D. F ≤ f, that of any point, so |W|² ≤ 2f, and every row x of class q has a
-    loss ≥ D − √2·|W|·|x|, of Crammer and Singer or multinomial. Class q has a share π of the
-    weights, so that
+    The objective then is F_s = F + |b|²/2s² ≥ F. This is how far a lower bound on F_s can be above
+    the least F. Let (W, b) minimise F. Let p and q be the classes of the largest and of the
+    smallest b, and D the difference of these two. The least F is at most f, the objective of any
+    point, so |W|² ≤ 2f. Every row x of class q has a loss ≥ D − √2·|W|·|x|, with the loss of
+    Crammer and Singer and with the multinomial loss. Class q has a share π of the weights, so
 
-        D ≤ f/(Cπ) + 2√f·max|x|,
+        D ≤ f/(Cπ) + 2√f·max|x|.
 
-    and with the mean of the smallest and the largest b moved to 0
+    A number added to all b does not change F. If the mean of the largest and the smallest b is 0,
 
         min F_s ≤ min F + K·D²/8s².
 
-    A class without weight has b → −∞ in F; for Crammer and Singer b_p − (1 + D + 2√f·max|x|) does
-    as well.
+    For a class without weight, b → −∞ lowers F. With the loss of Crammer and Singer, b_p − (1 + D +
+    2√f·max|x|) is low enough for that class.
 
     Attributes
     ----------
@@ -164,11 +164,11 @@ class LinearProblem(Problem):
 
 
 class SmallWeights:
-    """Drops small weights, and keeps the other weights as sparse rows.
+    """Drops small weights, and stores the other weights as sparse rows.
 
-    Rows of all problems are kept together in arrays of LARGE bytes, which go back to the system as
-    soon as the model has copied their values. The memory of single rows would stay with the process
-    in addition to the model.
+    The rows of all problems lie together in arrays of LARGE bytes. The operating system gets their
+    memory back as soon as the model has copied the values. If every row had arrays of its own, the
+    process would keep that memory.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class SmallWeights:
             self._used += size
         values, columns = own[:count], own[count:].view(kind)[:count]
         values[:], columns[:] = rows.data, rows.indices
-        rows.data, rows.indices = values, columns  # the constructor would copy views
+        rows.data, rows.indices = values, columns  # SciPy's constructor would copy views
         return rows
 
 
@@ -250,8 +250,8 @@ class RowProblem(LinearProblem):
             free_bias=self.free_bias,
             slack=self.nearly_free.slack if self.nearly_free else None,
         )
-        # A path continues from the scores and sums of the last C. Not so with cutting planes, which
-        # must give the same bits as on a cluster, where these are not available.
+        # A path continues from the scores and sums of the last C. Cutting planes start without
+        # them, because a cluster does not have them and must give the same bits.
         by_rows = self.bounds is None and run.settings.solver in ("auto", "dcd")
         self._kept = oracle if run.on_path and by_rows and self.crew is None else None
         dual_point, memory = run.dual_point, run.memory
@@ -264,7 +264,7 @@ class RowProblem(LinearProblem):
             dual_point = self.risk.carried_dual(memory.dual_point, factor, self.targets)
         made = ready(self._solver(run, oracle, dual_point), run, cuts, self.crew)
         point = None if memory is None or run.C < memory.C else memory.point
-        if point is not None and point.w is made.start:  # at a larger C still a good start
+        if point is not None and point.w is made.start:  # for a larger C it is still a good start
             made.solver.start_point = point
         return made
 
@@ -273,8 +273,8 @@ class RowProblem(LinearProblem):
     ) -> IterativeSolver:
         name, C, stop = run.settings.solver, run.C * self.total, run.stop
         if name == "auto" and run.file is None and self.crew is None and self.bounds is None:
-            # Without a seed always draw the same numbers: a user who has not chosen a stochastic
-            # solver expects the same model every time.
+            # Without a seed the solver always draws the same numbers: a user who has not chosen a
+            # stochastic solver expects the same model every time.
             seeded = run.settings.random_state is not None
             rng = run.rng() if seeded else None
             return solvers.AutoSolver(oracle, C, stop, rng, run.observe, dual_point)
@@ -291,7 +291,7 @@ class RowProblem(LinearProblem):
         return Memory(run.C, solver.dual_point(), solver.active_cuts(), run.digest, point)
 
     def finish(self, solver: Any, result: SolveResult) -> SolveResult:
-        """The result without small weights, with the objective of the remaining weights."""
+        """The result without small weights. Its objective is that of the remaining weights."""
         if self.small is None:
             return result
         small = np.abs(result.w) < self.small.threshold
@@ -315,7 +315,7 @@ class ListwiseProblem(LinearProblem):
     total : float
         The sum of the weights of the rows.
     bounds : Bounds or None
-        On w.
+        Bounds on w.
     """
 
     risk: ListwiseRisk
@@ -393,7 +393,7 @@ class Bounds:
         )
 
     def digest(self) -> bytes:
-        """Identifies them."""
+        """A fingerprint of the bounds."""
         return self.low.tobytes() + self.high.tobytes()
 
 
@@ -440,7 +440,7 @@ def bounds_of(model: Any, n_features: int) -> Bounds | None:
 
 
 def _pair(bounds: Any) -> list[np.ndarray]:
-    """low and high as arrays, of a number or of one dimension."""
+    """low and high as arrays: one number for all features, or one per feature."""
     try:
         low, high = bounds
     except (TypeError, ValueError):

@@ -30,8 +30,8 @@ from ..solvers.sampled import ConstantTimeSolver, SampledSolver
 from ._fit import Problem, Ready, Run, Settings
 from ._problems import cut_position, ready
 
-# Sampled cuts should be farther apart than exact ones. 0.3 took fewer iterations than 0.1 and 0.5,
-# and fewer than the adaptive rule for exact cuts, which takes noise for progress.
+# Points of sampled cuts should be farther apart than those of exact cuts. 0.3 took fewer iterations
+# than 0.1 and 0.5, and fewer than the adaptive rule for exact cuts, which takes noise for progress.
 SAMPLED_POSITION = FixedPosition(0.3)
 # Rows on which a kernel is tested for a negative eigenvalue.
 TESTED_ROWS = 160
@@ -43,14 +43,14 @@ SCORED_ROWS = 1 << 16
 
 @dataclass
 class CutBasisProblem(Problem):
-    """Cuts in a kernel's feature space; the scores of all rows are known.
+    """Cuts in a kernel's feature space. The solver computes the scores of all rows.
 
     Attributes
     ----------
     label : str
     oracle : ScoreRiskOracle
     kind : str
-        Of the certificate that the kernel allows: see ``kind_of``.
+        The kind of certificate that the kernel allows; see ``kind_of``.
     start : ndarray of int64 or None
         Rows on which the problem is solved first.
     """
@@ -78,7 +78,7 @@ class CutBasisProblem(Problem):
         return solver.coefficients(), 0.0
 
     def finish(self, solver: Any, result: SolveResult) -> SolveResult:
-        """The result with a certificate that claims no more than such a kernel allows."""
+        """The result. Its certificate claims no more than the kernel allows."""
         certificate = result.certificate
         if self.kind == "withheld":
             certificate = dataclasses.replace(certificate, dual=-math.inf, kind="withheld")
@@ -96,7 +96,7 @@ class CutBasisProblem(Problem):
 
 @dataclass
 class ConstantProblem(CutBasisProblem):
-    """The constant-time method, which knows scores only on samples.
+    """The constant-time method, which computes scores of samples only.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def reduce_basis(
     C: float,
     most: int,
 ) -> tuple[list[SolveResult], float]:
-    """Project all models to the span of the same few rows, and compute their objectives anew.
+    """Project all models to the span of the same few rows, and compute their new objectives.
 
     Returns the new results, and the largest |w − Pw|.
     """
@@ -160,9 +160,9 @@ def single_scores(
 ) -> np.ndarray | None:
     """Σ_k coef_k·exp(−gamma·|x − vector_k|²) of every row, in the precision of training.
 
-    None if the vectors are sparse or too far apart for that. What is decided depends on the
-    vectors alone: for rows farther out than these all exponents are so large that their error
-    does not matter.
+    Returns None if the vectors are sparse, or so far apart that this precision does not suffice.
+    Only the vectors decide about that. A row farther out than all vectors has such small kernel
+    values that their errors do not matter.
     """
     points = points_of(vectors)
     if not isinstance(points, DensePoints) or len(points) == 0:
@@ -188,19 +188,19 @@ class Sampling:
     Attributes
     ----------
     exact : bool
-        Whether none was.
+        Whether no cut was sampled.
     constant : bool
-        Whether the risk is known on samples only.
+        Whether the solver has evaluated the risk on samples only.
     centred : bool
-        Whether cuts touch the risk.
+        Whether each cut is moved so that it touches the risk where it was made.
     size : int
-        r.
+        r, the size of a sample.
     radius : float
-        The largest |δΨ| of what is sampled; of rows √k(x, x).
+        The largest |δΨ| of a sampled item. For rows it is the largest √k(x, x).
     C : float
-        Of the mean risk.
+        The factor of the mean risk.
     loss : float
-        The largest loss of an example; of rows 1.
+        The largest loss of an example; 1 for rows.
     """
 
     exact: bool
@@ -214,11 +214,11 @@ class Sampling:
     def bound(self, result: SolveResult, confidence: float) -> float:
         """How far the objective is above the optimum at most, with this probability.
 
-        Theorems 2 and 3 of Yu & Joachims (2008), with three changes. Their union bound over the
-        most iterations that could happen is one over those that did, δ_t = 6δ/(π²t²). Where the
-        objective P is known, so is |v*| ≤ √(2P). A centred cut at w_c errs by <g̃ − g, v* − w_c>
-        at v*, not by <g̃ − g, v*>; while it is exact in a span, by <g̃ − g, v* − Pv*>, and
-        |v* − Pv*| ≤ |v* − w_c|.
+        Theorems 2 and 3 of Yu & Joachims (2008), with three changes. (1) Their union bound is over
+        the largest possible number of iterations. This one is over the iterations t that happened,
+        with δ_t = 6δ/(π²t²). (2) If the objective P is known, |v*| ≤ √(2P) is known too. (3) The
+        error at v* of a centred cut made at w_c is <g̃ − g, v* − w_c>, not <g̃ − g, v*>. If the cut
+        is also exact in a span, the error is <g̃ − g, v* − Pv*>, and |v* − Pv*| ≤ |v* − w_c|.
         """
         gap = result.certificate.gap
         if self.exact:

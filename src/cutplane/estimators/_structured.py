@@ -1,7 +1,9 @@
-"""What estimators of structured outputs share: linear models, and functions in a kernel's space.
+"""The base class of the estimators of structured outputs, with and without a kernel.
 
-Both forms have one problem. ``_fit_linear`` and ``_fit_kernel`` solve it and store the model; an
-estimator says which fitted attributes w, or the plain numbers besides the kernel's functions, are.
+A model without a kernel is a vector w. A model with a kernel consists of functions in the kernel's
+feature space and of plain weights, such as the transitions of a chain. Either kind has one problem.
+``_fit_linear`` or ``_fit_kernel`` solves it and stores the model. An estimator's ``_attributes``
+turns w, or the plain weights, into fitted attributes.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ OF_KERNELS = (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class StructuredModel(CutModel):
-    """Base of the estimators of structured outputs. Parameters are documented there."""
+    """Base of the estimators of structured outputs. These document the parameters."""
 
     tol: float = 1e-2
     kernel: str | Callable[[Any, Any], Any] | None = None
@@ -70,7 +72,7 @@ class StructuredModel(CutModel):
 
     @abstractmethod
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
-        """The fitted attributes from w; with a kernel, from the plain numbers besides it."""
+        """The fitted attributes from w; with a kernel, from the plain weights."""
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
@@ -93,7 +95,7 @@ class StructuredModel(CutModel):
             return settings
         check_kernel(self)
         if settings.checkpoint is not None:
-            raise ValueError("checkpoint cannot be had with a kernel: leave it out")
+            raise ValueError("checkpoint is not available with a kernel: leave it out")
         if self.executor is not None:
             raise ValueError(
                 "executor: with a kernel all runs on this machine; leave it out, or train "
@@ -129,7 +131,7 @@ class StructuredModel(CutModel):
 
         def attributes(points: list[tuple[np.ndarray, float]]) -> dict[str, Any]:
             coef = points[0][0]
-            if coef.ndim == 1:  # there was no loss so far, and so no cut
+            if coef.ndim == 1:  # the solver has no cut yet, because no example had a loss
                 coef = np.zeros(model.shape)
             own = coef[: rows.shape[0]]
             support = np.flatnonzero(np.any(own != 0.0, axis=1))
@@ -172,10 +174,10 @@ class StructuredModel(CutModel):
     def sampling_bound(self, confidence: float = 0.95) -> float:
         """How far the objective is above the optimum at most, with this probability.
 
-        As for :class:`SampledCutSVC`, with parts (tokens) as rows, or examples with
-        ``method='constant'``: how large a loss can be, and how much an example can matter, is
-        known of chains; of other problems it is the largest seen in training. The gap, where no
-        cut was sampled.
+        Without sampled cuts it is the gap. Otherwise it is the bound of :class:`SampledCutSVC`,
+        where parts (tokens) take the place of rows, or examples with ``method='constant'``. That
+        bound needs the largest loss of an example and its largest effect on the objective. For
+        chains both are known; for other output spaces they are the largest seen in training.
 
         Parameters
         ----------

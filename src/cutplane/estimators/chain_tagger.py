@@ -26,7 +26,7 @@ from ._fit import Settings, warn_of, with_callbacks
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
 
-# Fitted attributes of the linear form, or of second order.
+# Fitted attributes of models without a kernel, and of second order.
 OF_LINEAR = ("coef_", "second_transitions_")
 
 
@@ -218,7 +218,7 @@ class ChainTagger(StructuredModel):
         same = same and getattr(self, "_shape", shape) == shape and self.kernel is None
         same = same and (names is None or names == list(getattr(self, "feature_names_in_", names)))
         for name in OF_KERNELS if same else (*OF_KERNELS, *OF_LINEAR):
-            self.__dict__.pop(name, None)  # another model's are no start
+            self.__dict__.pop(name, None)  # of an earlier fit of another kind
         self.n_features_in_ = rows.shape[1]
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
@@ -330,9 +330,9 @@ class ChainTagger(StructuredModel):
     def _tokens(
         self, X: Any, lengths: Any, fitted: bool = True
     ) -> tuple[Any, np.ndarray, list[str] | None]:
-        """All tokens in one checked matrix, where sequences begin, and names of the features.
+        """All tokens in one checked matrix, the starts of the sequences, and the features' names.
 
-        With the features of the model, or of X if there is none yet.
+        The features are those of the fitted model if ``fitted``, otherwise those of X.
         """
         if fitted:
             check_is_fitted(self)
@@ -359,7 +359,7 @@ class ChainTagger(StructuredModel):
     def _named_tokens(
         self, X: Any, lengths: Any, fitted: bool
     ) -> tuple[Any, np.ndarray, list[str]]:
-        """The same from tokens whose features have names."""
+        """What ``_tokens`` returns, from tokens whose features have names."""
         if lengths is not None:
             X = split(X, starts_of(lengths, len(X)))
         tokens = named_tokens(X, None if self.template is None else Template(self.template))
@@ -383,7 +383,7 @@ class ChainTagger(StructuredModel):
         return tokens.rows(names), starts, names
 
     def _decoded(self, rows: Any, starts: np.ndarray) -> np.ndarray:
-        """Numbers of the labels of all tokens."""
+        """The labellings of highest score, as numbers of labels for all tokens."""
         if rows.shape[0] == 0:
             return np.zeros(0, dtype=np.int64)
         scores = self._emissions(rows)
@@ -393,7 +393,7 @@ class ChainTagger(StructuredModel):
             return chain.decode(scores, chunks, self._chain_weights(), executor)
 
     def _emissions(self, rows: Any) -> np.ndarray:
-        """Scores of all tokens and labels."""
+        """Scores of all labels for all tokens, without those of transitions."""
         if self.kernel is not None:
             return self._kernel_scores(rows)
         scores = np.zeros((rows.shape[0], len(self.classes_)))
@@ -435,7 +435,7 @@ class ChainTagger(StructuredModel):
 
 
 def _encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Classes, and the number of each label."""
+    """The classes in order, and for each label the number of its class."""
     try:
         classes, truth = np.unique(labels, return_inverse=True)
     except TypeError as error:

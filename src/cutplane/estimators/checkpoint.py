@@ -147,12 +147,13 @@ class CheckpointFile:
     before: dict[str, str] = field(init=False, default_factory=dict)
     # For each problem that is done, its result and its digest.
     _solved: list[tuple[SolveResult, bytes]] = field(init=False, default_factory=list)
-    # The same from the file, for problems to come, and the state of the problem after them.
+    # The same, read from the file, for problems that this fit has not reached yet; and the state
+    # of the problem after these.
     _waiting: list[tuple[SolveResult, bytes]] = field(init=False, default_factory=list)
     _state: dict[str, Any] | None = field(init=False, default=None)
     _state_digest: bytes = field(init=False, default=b"")
     _others: str = field(init=False, default="")  # parameters that are not the same as in the file
-    _last: dict[str, Any] | None = field(init=False, default=None)  # of the problem at hand
+    _last: dict[str, Any] | None = field(init=False, default=None)  # state of the current problem
     _last_digest: bytes = field(init=False, default=b"")
     _written: float = field(init=False, default=-math.inf)
     _closed: bool = field(init=False, default=False)
@@ -221,9 +222,9 @@ class CheckpointFile:
         Parameters
         ----------
         digest : bytes
-            Of the problem.
+            Digest of the problem.
         done : callable
-            Whether a result is good enough, or cannot become better.
+            Takes a result; returns whether it is good enough, or cannot become better.
         """
         self._last, self._last_digest = None, digest
         if self._waiting:

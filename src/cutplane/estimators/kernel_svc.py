@@ -235,7 +235,7 @@ class SVC(ClassifierMixin, KernelMachine):
     ) -> Calibration:
         """The calibration of scores of rows that a fold's fit has not seen.
 
-        The folds share the kernel's rows: those that a fold holds out have weight 0 in it.
+        All folds share the kernel values: the rows that a fold holds out have weight 0 in its fit.
         """
         tasks, groups = self._tasks(), self._groups(encoded)
         quiet = dataclasses.replace(
@@ -337,7 +337,8 @@ class SVC(ClassifierMixin, KernelMachine):
     ) -> dict[str, Any]:
         """Fitted attributes, coefficients in scikit-learn's layout.
 
-        Problems beyond the points are not solved yet: their scores are 0.
+        There may be fewer points than problems: the other problems are not solved yet, and their
+        scores are 0.
 
         In one-vs-one row r of ``dual_coef_`` holds, for a support vector of class k, its
         coefficient against class r if r < k, else against class r + 1.
@@ -426,7 +427,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return self._class_scores(scores)
 
     def _class_scores(self, scores: np.ndarray) -> np.ndarray:
-        """Scores of the problems as scores of the classes, of two classes those of the second."""
+        """Scores of the classes from those of the problems; for two classes, of the second one."""
         if len(self.classes_) == 2:
             return scores[:, 0]
         if self._one_against_rest():
@@ -511,5 +512,5 @@ def _votes(scores: np.ndarray, classes: int) -> np.ndarray:
     winner = np.zeros((len(first), classes))
     pairs = np.arange(len(first))
     winner[pairs, first], winner[pairs, second] = 1.0, -1.0
-    with single_threaded_blas():  # threads would take longer to start than this takes
+    with single_threaded_blas():  # the start of threads would take longer than this product
         return (scores > 0) @ winner + np.bincount(second, minlength=classes)

@@ -17,7 +17,8 @@ from ._kernel import as_rows, basis_attributes, executor_for, training_rows
 from ._kernel_problem import KernelMachine, KernelProblem
 from ._rows import check_sum
 
-ON_BORDER = 1e-9  # of the offset
+# Rows within this part of the offset count as on the border.
+ON_BORDER = 1e-9
 
 
 class _SingleProblem(KernelMachine):
@@ -26,7 +27,7 @@ class _SingleProblem(KernelMachine):
     def _fit_one(
         self, data: tuple[Any, Any], X: Any, dual: DualProblem, label: str, settings: Settings
     ) -> None:
-        """Solve, and store the model; ``data`` are X and y as the user gave them."""
+        """Solve the problem and store the model. ``data`` are X and y as the user gave them."""
         with executor_for(self, *X.shape) as executor:
             rows = self._kernel_rows(X, executor, settings, float(dual.upper.max()))
             self._fit_kernel(
@@ -40,7 +41,7 @@ class _SingleProblem(KernelMachine):
     def _assemble(
         self, kernel: Kernel, X: Any, dual: DualProblem, beta: np.ndarray, bias: float
     ) -> dict[str, Any]:
-        """Fitted attributes; β is summed by row."""
+        """Fitted attributes. A row's coefficient is the sum of its β."""
         if dual.row_of is not None:
             beta = np.bincount(dual.row_of, beta)
         support = np.flatnonzero(beta)
@@ -244,7 +245,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         self, kernel: Kernel, X: Any, dual: DualProblem, beta: np.ndarray, bias: float
     ) -> dict[str, Any]:
         attributes = super()._assemble(kernel, X, dual, beta, bias)
-        # Free support vectors lie on the border; rounding must not decide about them.
+        # Free support vectors lie on the border. Rounding must not decide whether they are outside.
         attributes["intercept_"] += ON_BORDER * np.abs(attributes["intercept_"])
         attributes["offset_"] = -attributes["intercept_"]
         return attributes

@@ -23,7 +23,7 @@ from .linear_svc import LinearSVC
 if TYPE_CHECKING:
     from ._problems import Matrix
 
-# What an integer Cs stands for: as many values from here to there, evenly in the logarithm.
+# An integer Cs stands for as many values from SMALLEST_C to LARGEST_C, with equal ratios.
 SMALLEST_C, LARGEST_C = 1e-3, 1e2
 
 
@@ -190,7 +190,7 @@ def solve_path(
     n_jobs : int or None
     """
     form, problems = svc._problems(matrix, encoded, weights)
-    # Kept, because every C needs all of them again.
+    # The list keeps all problems, because every C needs them again.
     every = list(problems)
     with make_executor(n_jobs, every[0].work) as executor:
         solved = solve(every, settings, executor, Cs=Cs.tolist(), complete=complete).results

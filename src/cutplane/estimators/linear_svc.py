@@ -29,7 +29,7 @@ from ._rows import Labels, encode_classes, is_indicator, open_rows, weigh_classe
 if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix
 
-# Losses of the solvers that do not take all.
+# The stochastic solvers take only these losses.
 STOCHASTIC = tuple(name for name in CLASSIFICATION if LOSSES[name].reach is not None)
 LOSSES_OF = {"sgd": STOCHASTIC, "pegasos": STOCHASTIC}
 MULTI_CLASS = ("ovr", "crammer_singer", "multinomial")
@@ -180,7 +180,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     """
 
     _solvers = SOLVERS
-    _sparse_coef = True  # with coef_threshold, and after sparsify
+    _sparse_coef = True  # with coef_threshold, and after sparsify()
     loss: str = "hinge"
     penalty: str = "l2"
     solver: str = "auto"
@@ -253,7 +253,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
-        # As of now: a program may have added losses of its own.
+        # The list is made at every fit, because a program may have added losses of its own.
         choices = [name for name, loss in LOSSES.items() if not loss.regression]
         check_choice("loss", self.loss, choices)
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
@@ -272,14 +272,14 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return settings
 
     def _outputs(self) -> int:
-        """Scores per row of a problem: several if all classes make one."""
+        """Scores per row of a problem: several if one problem is about all classes."""
         classes = len(self.classes_)
         return classes if self.multi_class in JOINT and classes > 2 else 1
 
     def _form(
         self, matrix: BlockedMatrix | RemoteMatrix, targets: Any, weights: np.ndarray
     ) -> ModelForm:
-        """How many problems there are, and where their bias is.
+        """How many problems there are, and how they model the bias.
 
         ``targets`` holds the number of each row's class, or the ``Labels`` of the rows.
         """

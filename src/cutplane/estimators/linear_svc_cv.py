@@ -220,9 +220,9 @@ positive, bounds, max_iter
         if stored:
             copy_features(svc, self)
             y = self.classes_[encoded]
-        rows_of = np.empty((len(encoded), 0)) if stored else X  # what splitters see
+        rows_of = np.empty((len(encoded), 0)) if stored else X  # splitters get this as X
         folds = list(check_cv(self.cv, y, classifier=True).split(rows_of, y, groups))
-        # One per fit, drawn beforehand: the order in which folds run must not show.
+        # One seed per fit, drawn beforehand, so that the order in which folds run does not matter.
         own_seeds: list[int | None] = [None] * (len(folds) + 1)
         if self.random_state is not None:
             own_seeds = [*seeds(self.random_state, len(folds) + 1)]
@@ -272,7 +272,7 @@ positive, bounds, max_iter
         """A path and its scores per fold."""
         cancelled = threading.Event()
         count = len(folds)
-        remote = isinstance(rows.matrix, RemoteMatrix)  # whose workers do one thing at a time
+        remote = isinstance(rows.matrix, RemoteMatrix)  # workers run one request at a time
         jobs = 1 if remote else self.n_jobs
 
         def stopped(record: Iteration) -> None:
@@ -300,7 +300,7 @@ positive, bounds, max_iter
                     path = path_of_fold(fold, threads)
                     return path, self._score(path, rows, folds[fold][1], scorer, threads)
                 except BaseException:
-                    cancelled.set()  # the other folds end after their next iteration
+                    cancelled.set()  # makes the other folds end after their next iteration
                     raise
 
             done = outer.run(run, count)

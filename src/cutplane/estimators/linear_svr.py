@@ -23,13 +23,14 @@ from ._rows import check_sum, open_rows
 
 REGRESSION = tuple(name for name, loss in LOSSES.items() if loss.regression)
 CROSSING = ("allow", "sort")
-# Rounding leaves so much of the losses that predictions off by the targets' own size would have.
+# Rounding errors of the losses, relative to the losses of predictions that are wrong by the size of
+# the targets.
 ROUNDING = 1e-15
 
 
 @dataclass
 class RegressionProblem(RowProblem):
-    """A loss of regression. Its optimum may be 0, of which no gap is a small part."""
+    """A regression problem. Its optimum may be 0, so it also stops at a gap of rounding errors."""
 
     def solver(self, run: Run) -> Ready:
         y = self.targets.labels

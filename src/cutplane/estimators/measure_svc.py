@@ -41,12 +41,12 @@ MEASURES = (
     *TABLE_MEASURES,
     "error_rate",
 )
-# SVM-perf's k, in units of the number of positive rows.
+# SVM-perf's default for k, divided by the number of positive rows.
 DEFAULT_K = {"precision_at_k": 0.5, "recall_at_k": 2.0}
 WITH_FPR = ("partial_roc_auc", "recall_at_fpr")
 DEFAULT_FPR, DEFAULT_CONFIDENCE = 0.1, 0.95
 MOST_COPIES = 2**31
-# Why weights have no meaning.
+# Measures without a meaning for weighted rows, and the reason.
 NO_WEIGHTS = {
     "average_precision": "it counts positions in a ranking, and a row has one position",
     "recall_at_fpr": "its threshold counts independent rows",
@@ -210,7 +210,7 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         rows = open_rows(self, X, y, sample_weight)
         self.classes_, encoded = encode_classes(rows.y)
         if len(self.classes_) > 2:
-            # scikit-learn looks for the first words
+            # scikit-learn's checks look for the first words of this message.
             raise ValueError(
                 f"Only binary classification is supported: y has {len(self.classes_)} classes; "
                 "use LinearSVC, or one MeasureSVC per class"
@@ -409,7 +409,8 @@ class MeasureSVC(ClassifierMixin, LinearModel):
         """Two classes only."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        # The k rows at the top need not be the positive ones; a share may be right and no row.
+        # These measures say little about accuracy: the k rows at the top need not be the positive
+        # ones, and a model may have the right share of positive rows and no row right.
         shares = ("absolute_error", "relative_absolute_error", "nkld")
         tags.classifier_tags.poor_score = self.measure in (*DEFAULT_K, *shares)
         return tags

@@ -182,7 +182,7 @@ class OrdinalSVC(ClassifierMixin, LinearModel):
         check_stored(self, "thresholds_", (stored_classes(self) - 1,))
 
     def __sklearn_tags__(self) -> Any:
-        """Classes without an order, as in scikit-learn's checks, need not be told apart."""
+        """The classes in scikit-learn's checks have no order, so a poor accuracy is allowed."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags

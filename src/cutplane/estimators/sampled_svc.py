@@ -51,8 +51,8 @@ logger = logging.getLogger("cutplane")
 METHODS = ("linear", "constant", "exact")
 # Models of fewer rows are fast enough in double precision.
 SINGLE_BASIS = 2000
-# Rows that samples are drawn from unless the user says otherwise. On 100,000 rows of Covertype with
-# a narrow kernel half as many had 16.5 % errors and these 14.6; the time of a prediction doubles.
+# Default number of rows that samples are drawn from. On 100,000 rows of Covertype with a narrow
+# kernel, half as many gave 16.5 % errors, and these 14.6 % with twice the time of a prediction.
 POOL = 20_000
 # Up to so many rows SVC took less time for fewer errors wherever both were measured.
 FEW_ROWS = 50_000
@@ -272,7 +272,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     def _sampling(self, problem: CutBasisProblem, matrix: KernelMatrix) -> Sampling:
         radius = float(np.sqrt(max(0.0, np.max(matrix.diagonal))))
         if self.max_basis == "pool" and not problem.oracle.exact:
-            radius = math.inf  # the theorems are about samples of all rows
+            radius = math.inf  # the theorems hold only for samples of all rows
         return Sampling(
             exact=problem.oracle.exact,
             constant=self.method == "constant",
@@ -323,7 +323,8 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         labels = labels[1:] if len(self.classes_) == 2 else labels
         problems = []
         generators = [np.random.default_rng(seed) for seed in own]
-        # Rows that count, in an order that all problems share, so that they share basis rows.
+        # The rows of positive weight, in an order that all problems share, so that they share
+        # basis rows.
         counting = np.flatnonzero(risks[0][1].weights)
         bounded = self.method == "linear" and self.max_basis == "pool" and len(counting) > POOL
         if bounded or self._starts():
@@ -362,7 +363,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     def _assemble(
         self, kernel: Kernel, X: Any, count: int, points: list[tuple[np.ndarray, float]]
     ) -> dict[str, Any]:
-        """Fitted attributes, from the coefficients of all rows by problem; those to come are 0."""
+        """Fitted attributes from the problems' coefficients; 0 for problems not solved yet."""
         coefs = [coef for coef, _ in points]
         coefs += [np.zeros_like(coefs[0])] * (count - len(coefs))
         every = np.vstack([coef.T.reshape(-1, len(coef)) for coef in coefs])
@@ -401,7 +402,10 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
     # -- prediction -------------------------------------------------------------------
 
     def _scores(self, X: Any) -> np.ndarray:
-        """As for every kernel machine; large models as in training, perhaps in single precision."""
+        """Scores as of every kernel machine; for large models in single precision, as in training.
+
+        Single precision is used only where it is precise enough for ``tol``.
+        """
         X = rows_to_score(self, X)
         largest = float(np.abs(self.dual_coef_).max(initial=0.0))
         single = self.tol >= SINGLE_TOL and largest <= SINGLE_BOUND

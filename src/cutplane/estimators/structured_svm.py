@@ -38,9 +38,9 @@ from ._parts_fit import CONSTANT
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
 
-# A risk this much, relatively, below a bound on it is no rounding.
+# A risk that is below a lower bound on it by more than this part is not a rounding error.
 BELOW_BOUND = 1e-7
-# Fitted attributes of one form only.
+# Fitted attributes that only models without a kernel, or only models with one, have.
 OF_FORMS = ("coef_", "plain_coef_")
 
 
@@ -217,7 +217,7 @@ class StructuredSVM(StructuredModel):
             problem = problem.prepare(inputs, outputs)
             check_problem(problem, self.rescaling, kernel)
         for name in (*OF_KERNELS, *(OF_FORMS if kernel else ())):
-            self.__dict__.pop(name, None)  # another model's; coef_ may be a start
+            self.__dict__.pop(name, None)  # of an earlier fit; the next may start from coef_
         self.problem_ = problem
         parts = self._parts(inputs, None)
         if has_parts(problem) and parts[0].shape[0] == 0:
@@ -243,22 +243,22 @@ class StructuredSVM(StructuredModel):
             if crew is not None:
                 from ..cluster.examples import ChunksOnCluster
 
-                assert linear is not None  # with a kernel all is on one machine
+                assert linear is not None  # models with a kernel are trained on one machine
                 chunks = ChunksOnCluster(crew, inference.chunks, examples.threads)
                 linear.send(crew, chunks)
-            elif self.method != CONSTANT:  # there samples are made here, and are small
+            elif self.method != CONSTANT:  # its samples are small, so this process handles them
                 inference.start(1 if self.n_jobs is None else thread_count(self.n_jobs))
             if linear is not None:
                 result = self._fit_linear(data, "structured", linear, settings, start)
             else:
                 model = KernelProblem(examples)
                 result = self._fit_kernel(data, "structured", parts, model, settings)
-        if result.status is not Status.INTERRUPTED:  # who pressed Ctrl-C wants no more inference
+        if result.status is not Status.INTERRUPTED:  # after Ctrl-C the user waits for the end
             examples.audit(lambda which: self._table(parts[which]), self._plain_weights())
         return result
 
     def _parts(self, X: Any, width: int | None) -> tuple[Any, np.ndarray]:
-        """Parts of all inputs in one checked matrix, and how many each has."""
+        """The parts of all inputs in one checked matrix, and the number of parts of each input."""
         rows, counts = parts_of(self.problem_, X)
         if rows.shape[0] == 0:
             return rows, counts
@@ -280,17 +280,17 @@ class StructuredSVM(StructuredModel):
         return part_scores(parts, self.coef_[:own].reshape(self.part_shape_))
 
     def _plain_weights(self) -> np.ndarray:
-        """Weights of the plain features, or of joint features."""
+        """The weights of plain features, or of the joint features of a problem without parts."""
         if self.kernel is not None:
             return self.plain_coef_
         return self.coef_[math.prod(self.part_shape_) :]
 
     def _judged(self, result: SolveResult, examples: Examples) -> SolveResult:
-        """Store the result with the certificate that the inference allows for."""
+        """Store the result, with the certificate that the user's inference allows."""
         if result.certificate.kind == "withheld":
             return result
         exact = getattr(examples.problem, "exact", True)
-        sampled = result.certificate.kind == "estimated"  # the lower bound is none
+        sampled = result.certificate.kind == "estimated"  # its lower bound proves nothing
         doubt = None
         if exact and examples.nonmaximal is not None:
             doubt = f"for example {examples.nonmaximal} it missed an output that is more violated"

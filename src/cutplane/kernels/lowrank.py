@@ -1,12 +1,13 @@
 """Low-rank approximation of a kernel: pivoted incomplete Cholesky, and projections.
 
-Rows B = {b_1, …, b_m} are chosen from candidates one after the other. Each is the row whose φ(x) is
-farthest from the span of the rows before (Fine & Scheinberg 2001). With K_BB = LLᵀ the features
+The rows B = {b_1, …, b_m} are chosen from candidates, one after the other: always the row whose
+φ(x) is farthest from the span of the rows before (Fine & Scheinberg 2001). Let K_BB = LLᵀ, and let
+P be the projection to the span of φ(B). The features
 
     z(x) = L⁻¹ k_B(x)
 
-have <z(x), z(x')> = <Pφ(x), Pφ(x')>, P the projection to the span of φ(B); and the projection of
-w = Σ_i coef_i·φ(x_i) is Σ_b c_b·φ(x_b) with c = L⁻ᵀL⁻¹ K_B· coef.
+have <z(x), z(x')> = <Pφ(x), Pφ(x')>. The projection of w = Σ_i coef_i·φ(x_i) is Σ_b c_b·φ(x_b) with
+c = L⁻ᵀL⁻¹ K_B· coef, where K_B· has the kernel values of B with all rows x_i.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ import scipy.linalg
 
 from . import KernelMatrix
 
-# A row whose squared distance from the span is less than this part of the largest k(x, x) is in
-# it, as far as the values' precision tells.
+# If the squared distance of a row from the span is less than this part of the largest k(x, x), the
+# precision of the kernel values does not tell whether it is 0.
 DEPENDENT = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
-# Numbers of the factor that is kept while pivots are chosen: half a gigabyte.
+# ``projected`` takes so many candidates that their factor, (rank, candidates), has about so many
+# numbers: half a gigabyte.
 FACTOR_NUMBERS = 1 << 26
 
 
 @dataclass(frozen=True)
 class Basis:
-    """Rows whose images span a subspace.
+    """Rows B, whose φ(B) span a subspace of the feature space.
 
     Attributes
     ----------
@@ -51,11 +53,11 @@ def pivoted_cholesky(
     Parameters
     ----------
     matrix : KernelMatrix
-        Square.
+        The kernel values of all pairs of rows.
     candidates : ndarray of int64
         Rows to choose from.
     rank : int
-        How many, at most.
+        The largest number of rows to choose.
     tol : float, default=0
         Stop when all squared distances are at most this part of the largest k(x, x).
     """
@@ -75,7 +77,7 @@ def pivoted_cholesky(
         lines[k] = line
         left -= line * line
         chosen.append(pivot)
-        left[chosen] = 0.0  # exactly, whatever rounding left
+        left[chosen] = 0.0  # without rounding errors
     factor = np.tril(lines[: len(chosen), chosen].T)
     return Basis(candidates[chosen], factor, float(np.max(left, initial=0.0)))
 
@@ -100,30 +102,26 @@ class Projection:
     error: float
 
 
-def projected(
-    matrix: KernelMatrix, rows: np.ndarray, coef: np.ndarray, most: int, among: int | None = None
-) -> Projection:
-    """Project Σ_i coef_i·φ(x_i) to the span of at most so many of the rows.
+def projected(matrix: KernelMatrix, rows: np.ndarray, coef: np.ndarray, most: int) -> Projection:
+    """Project Σ_i coef_i·φ(x_i) to the span of at most ``most`` of the rows x_i.
 
     Parameters
     ----------
     matrix : KernelMatrix
-        Square.
+        The kernel values of all pairs of rows.
     rows : ndarray of int64, shape (n,)
     coef : ndarray, shape (n, outputs)
     most : int
-    among : int, optional
-        Rows to choose from, those of the largest coefficients; by default as memory allows.
     """
-    among = among or max(2 * most, FACTOR_NUMBERS // most)
+    # The rows with the largest coefficients are the candidates.
+    among = max(2 * most, FACTOR_NUMBERS // most)
     size = np.max(np.abs(coef), axis=1)
     candidates = np.sort(rows[np.argsort(-size, kind="stable")[:among]])
     basis = pivoted_cholesky(matrix, candidates, most)
     scores = matrix.combine(rows, coef, basis.rows)  # <w, φ(b)>
     half = scipy.linalg.solve_triangular(basis.factor, scores, lower=True)
     reduced = scipy.linalg.solve_triangular(basis.factor, half, lower=True, trans="T")
-    # |w − Pw|² = Σ_i coef_i·(w − Pw)(x_i): the difference itself, without the cancellation of
-    # |w|² − |Pw|².
+    # |w − Pw|² is computed as Σ_i coef_i·(w − Pw)(x_i), because |w|² − |Pw|² would cancel.
     apart = matrix.combine(rows, coef, rows) - matrix.combine(basis.rows, reduced, rows)
     squares = np.einsum("ij,ij->j", coef, apart)
     error = float(np.sqrt(np.max(np.maximum(squares, 0.0), initial=0.0)))

@@ -17,12 +17,12 @@ from .._jit import jit
 from .kernel_values import power_values, rbf_values_64
 
 RBF, POWER = 1, 2  # forms of kernels
-FLAT = 1e-12  # curvature that takes the place of zero or less, as in libsvm
+FLAT = 1e-12  # replaces a curvature of zero or less, as in libsvm
 
 # Columns updated at a time, so that the sums stay in the first-level cache.
 TILE = 1024
-SOME = 16  # rows added before their sum is
-UNIT = 2.0**-53  # of rounding
+SOME = 16  # so many rows are added up before their sum is added to the others
+UNIT = 2.0**-53  # the unit of rounding
 
 
 # Searches for extremes compare doubles as integers that have the same order. The compiler

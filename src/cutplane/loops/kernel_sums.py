@@ -1,20 +1,23 @@
-"""Sums of exponentials that are kept nowhere: Σ_k coef_k·2^(<a_k, z_j> − own_k − base_j), float32.
+"""Sums of RBF kernel values that are not stored, in float32.
 
-With a_k = 2·scale·x_k, own_k = scale·|x_k|², base_j = scale·|z_j|² and scale = gamma·log2(e) these
-are Σ_k coef_k·exp(−gamma·|x_k − z_j|²). Three ways to the exponents:
+    out_j = Σ_k coef_k·2^(<a_k, z_j> − own_k − base_j)
 
-- ``add_near_32`` computes them from differences, for up to four features: nothing cancels;
-- ``add_packed_32`` computes them from the non-zeros of the terms and a strip of columns at a time,
-  which it copies feature by feature: where there are few non-zeros, nothing but sums is
-  ever written;
-- ``add_products_32`` takes a block of products of matrices.
+With a_k = 2·scale·x_k, own_k = scale·|x_k|², base_j = scale·|z_j|² and scale = gamma·log2(e) this
+is Σ_k coef_k·exp(−gamma·|x_k − z_j|²). A term is one k, a column one j. The functions differ in how
+they compute the exponents:
 
-Every term belongs to a group, in ascending order, and every group has a line of sums. Up to FLUSH
-terms are summed in float32, as a product of matrices of that type would, and these sums in float64.
+- ``add_near_32`` computes them from differences of up to four features, without cancellation;
+- ``add_packed_32`` computes them from the non-zeros of the terms. It takes a strip of columns at a
+  time, which it has copied feature by feature. If a term has at most LANES non-zeros, its exponents
+  stay in registers;
+- ``add_products_32`` takes inner products that the caller has computed.
+
+Every term belongs to a group, in ascending order, and ``out`` has a line of sums per group. Up to
+FLUSH terms are summed in float32, as in a float32 product of matrices, and these sums in float64.
 
 A strip is always computed to its full width, so that a column's bits do not depend on its
-neighbours. 2^x = 2^n·2^f with n the nearest integer: a polynomial in f (largest relative error
-8e-8), and n is added to the exponent's bits.
+neighbours. 2^x is 2^n·2^f, where n is the integer nearest to x. 2^f is a polynomial (largest
+relative error 8e-8), and n is added to the bits of its exponent.
 """
 
 from __future__ import annotations
@@ -23,10 +26,13 @@ import numpy as np
 
 from .._jit import jit
 
-LANES = 4  # non-zeros that a pass over a strip takes at a time
+# Non-zeros of a term that one pass over a strip handles.
+LANES = 4
+# Terms that are summed in float32 before their sum is added in float64.
 FLUSH = 64
+# Smaller exponents are replaced by this one, because their powers would be subnormal numbers or 0.
 LOWEST = np.float32(-125.0)
-# Least squares of relative errors at Chebyshev's nodes in [−½, ½].
+# The polynomial with the least sum of squared relative errors at Chebyshev's nodes in [−½, ½].
 P0 = np.float32(1.0000000710296988)
 P1 = np.float32(0.6931469491610627)
 P2 = np.float32(0.24022121753561543)
@@ -37,7 +43,7 @@ P5 = np.float32(0.0013266970386660755)
 
 @jit
 def count_lanes(x, counts):
-    """counts[k] = non-zeros of row k, rounded up to whole passes, at least one."""
+    """counts[k] = non-zeros of row k, rounded up to a multiple of LANES, at least LANES."""
     for k in range(x.shape[0]):
         found = 0
         for f in range(x.shape[1]):
@@ -47,7 +53,7 @@ def count_lanes(x, counts):
 
 @jit
 def pack_rows(x, scale, starts, values, indices):
-    """The non-zeros of row k, times ``scale``, at ``starts[k]``; the rest of the last pass is 0."""
+    """Write the non-zeros of row k, times ``scale``, from ``starts[k]`` on, and fill up with 0."""
     for k in range(x.shape[0]):
         at = starts[k]
         for f in range(x.shape[1]):
@@ -63,7 +69,7 @@ def pack_rows(x, scale, starts, values, indices):
 
 @jit(reassociate=True)
 def _two_to(x):
-    """2^x: a polynomial for the fraction, the whole part added to the exponent's bits."""
+    """2^x, as the module describes."""
     n = np.rint(x)
     f = x - n
     p = np.float32(((((P5 * f + P4) * f + P3) * f + P2) * f + P1) * f + P0)
@@ -73,7 +79,7 @@ def _two_to(x):
 
 @jit(reassociate=True)
 def _one_pass(panel, o0, o1, o2, o3, a0, a1, a2, a3, base, own, coef, width, sums):
-    """sums += coef·2^(a·r − own − base), r the four lines of the panel that begin there."""
+    """sums += coef·2^(a·r − own − base), where r are the panel's four lines at o0, …, o3."""
     for j in range(width):
         x = a0 * panel[o0 + j] + a1 * panel[o1 + j] + a2 * panel[o2 + j] + a3 * panel[o3 + j]
         x = max(x - base[j] - own, LOWEST)
@@ -82,7 +88,7 @@ def _one_pass(panel, o0, o1, o2, o3, a0, a1, a2, a3, base, own, coef, width, sum
 
 @jit(reassociate=True)
 def _first_pass(panel, o0, o1, o2, o3, a0, a1, a2, a3, base, own, width, x):
-    """x = a·r − own − base."""
+    """x = a·r − own − base, with the same r, as the first of several passes."""
     for j in range(width):
         r = a0 * panel[o0 + j] + a1 * panel[o1 + j] + a2 * panel[o2 + j] + a3 * panel[o3 + j]
         x[j] = r - base[j] - own
@@ -90,7 +96,7 @@ def _first_pass(panel, o0, o1, o2, o3, a0, a1, a2, a3, base, own, width, x):
 
 @jit(reassociate=True)
 def _next_pass(panel, o0, o1, o2, o3, a0, a1, a2, a3, width, x):
-    """x += a·r."""
+    """x += a·r, with the same r."""
     for j in range(width):
         r = a0 * panel[o0 + j] + a1 * panel[o1 + j] + a2 * panel[o2 + j] + a3 * panel[o3 + j]
         x[j] += r
@@ -98,7 +104,7 @@ def _next_pass(panel, o0, o1, o2, o3, a0, a1, a2, a3, width, x):
 
 @jit(reassociate=True)
 def _last_pass(panel, o0, o1, o2, o3, a0, a1, a2, a3, start, coef, width, sums):
-    """sums += coef·2^(start + a·r)."""
+    """sums += coef·2^(start + a·r), with the same r, as the last of several passes."""
     for j in range(width):
         x = a0 * panel[o0 + j] + a1 * panel[o1 + j] + a2 * panel[o2 + j] + a3 * panel[o3 + j]
         x = max(x + start[j], LOWEST)
@@ -107,7 +113,7 @@ def _last_pass(panel, o0, o1, o2, o3, a0, a1, a2, a3, start, coef, width, sums):
 
 @jit
 def _fill_panel(right, norms, scale, begin, width, strip, panel, base):
-    """Copy rows feature by feature, eight rows at a time for the sake of the caches."""
+    """Copy rows to the panel feature by feature, eight rows at a time because caches like it."""
     for j in range(width):
         base[j] = scale * norms[begin + j]
     whole = width - width % 8
@@ -133,10 +139,10 @@ def add_packed_32(
 ):
     """out[group of k, j] += coef[k]·2^(...), for the columns first ≤ j < last.
 
-    ``values``, ``indices`` and ``starts`` are terms as ``pack_rows`` leaves them, ``right`` and
-    ``norms`` the columns' rows and squared norms, ``strip`` the columns that are worked on at once.
-    No view of an array is made in the loop over the terms: counting its references would take
-    longer than a pass.
+    ``values``, ``indices`` and ``starts`` are the terms as ``pack_rows`` writes them. ``right`` and
+    ``norms`` are the rows of the columns and their squared norms. ``strip`` is the number of
+    columns that the loop handles at once. The loop over the terms makes no view of an array,
+    because counting the view's references would take longer than a pass.
     """
     terms = groups.shape[0]
     panel = np.zeros(right.shape[1] * strip, dtype=np.float32)
@@ -174,7 +180,7 @@ def add_packed_32(
 
 @jit(reassociate=True)
 def _near_pass(panel, strip, a0, a1, a2, a3, coef, sums):
-    """sums += coef·2^−|a − r|², r being the columns of the panel's four lines."""
+    """sums += coef·2^−|a − r|², where r are the four lines of the panel."""
     for j in range(strip):
         d0 = a0 - panel[j]
         d1 = a1 - panel[strip + j]

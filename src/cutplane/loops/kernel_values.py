@@ -1,11 +1,12 @@
-"""From inner products to kernel values, and inner products of sparse rows.
+"""Kernel values from inner products, inner products of sparse rows, and squared distances.
 
-Each ``*_values`` kernel reads a block of inner products ``products`` (q, width) and writes the
-kernel values of row k into ``out[slots[k], first:first + width]``. ``out`` is float32 or float64;
-products have its type.
+Each ``*_values`` function reads a block of inner products, ``products`` (q, width), and writes the
+kernel values of row k into ``out[slots[k], first:first + width]``. ``out`` is float32 or float64,
+and ``products`` has its type.
 
-exp is written out, because a loop around ``math.exp`` is not vectorised: x = n·ln 2 + r with
-|r| ≤ ½ ln 2, then a polynomial in r (Cephes), then n goes into the exponent's bits.
+The loops contain the exponential function themselves, because the compiler does not vectorise a
+loop that calls ``math.exp``: x = n·ln 2 + r with |r| ≤ ½ ln 2, exp(r) is a polynomial or a ratio of
+polynomials (Cephes), and n becomes the exponent's bits.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LOG2_E = 1.4426950408889634
 
 @jit(reassociate=True)
 def rbf_values_32(products, left, right, scale, slots, first, out):
-    """exp(2·scale·products − left − right), float32; the norms come times ``scale``."""
+    """exp(2·scale·products − left − right) in float32. left and right are scale·|row|²."""
     zero = np.float32(0.0)
     lowest = np.float32(-87.0)
     double = np.float32(2.0 * scale)
@@ -49,7 +50,7 @@ def rbf_values_32(products, left, right, scale, slots, first, out):
 
 @jit(reassociate=True)
 def rbf_values_64(products, left, right, scale, slots, first, out):
-    """The same in float64."""
+    """As ``rbf_values_32``, in float64."""
     for k in range(products.shape[0]):
         own = left[k]
         source = products[k]
@@ -86,7 +87,7 @@ def power_values(products, scale, offset, degree, slots, first, out):
 
 @jit
 def sparse_products(values, indices, starts, right, right_rows, right_starts, products):
-    """products[k, j] += <row k, row j of the right side>, which is given feature by feature."""
+    """products[k, j] += <row k, row j of the right side>. The right side is stored by feature."""
     for k in range(products.shape[0]):
         line = products[k]
         for p in range(starts[k], starts[k + 1]):
@@ -98,7 +99,7 @@ def sparse_products(values, indices, starts, right, right_rows, right_starts, pr
 
 @jit
 def squared_distances(left, right, first, products):
-    """products[k, j] = |left_k − right_(first + j)|², term by term: no cancellation."""
+    """products[k, j] = |left_k − right_(first + j)|² from differences, without cancellation."""
     for k in range(products.shape[0]):
         for j in range(products.shape[1]):
             total = 0.0

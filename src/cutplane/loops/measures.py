@@ -1,11 +1,11 @@
-"""Measures of a whole labelling: sorted classes, their running sums, coefficients of a table.
+"""What measures of all predictions need: sorted classes, running sums, coefficients of a table.
 
-``positives`` (p,) and ``negatives`` (n,) hold the scores of the two classes from
-high to low, m = p + n. A table of a true and b false positives stands for the
-labelling that predicts the a first positives and the b first negatives.
+``positives`` (p,) and ``negatives`` (n,) hold the scores of the two classes from high to low,
+m = p + n. A table of a true and b false positives stands for the labelling that predicts the first
+a positives and the first b negatives.
 
-Sums run over up to m scores of any sign. They are kept as two numbers, high + low, so
-that only the result has a rounding error, and not every addition.
+Sums are over up to m scores of any sign. Each is stored as two numbers, high + low, so that only
+the result has a rounding error, and not every addition.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def add_term(high, low, term):
 
 @jit
 def split(order, copies, scores, positives, ranked, ranked_scores):
-    """Rows and scores of the positives, then of the negatives, each from high to low.
+    """Write rows and scores of the positives, then those of the negatives, each from high to low.
 
-    ``order`` lists the rows by ascending score. ``copies`` is how often a row
-    counts, with the sign of its label; ``positives`` is p.
+    ``order`` lists the rows by ascending score. ``copies`` tells how often a row counts, with the
+    sign of its label. ``positives`` is p.
     """
     positive = 0
     negative = positives
@@ -103,12 +103,13 @@ def _first_below(weights, wrong, all_of, steps, b, share):
 
 @jit
 def worst_of_ratio(weights, g, h, steps, rounding):
-    """The largest V(a, b) = Δ(a, b) + g[a] + h[b], its a and b, and the number of tables visited.
+    """The largest V(a, b) = Δ(a, b) + g[a] + h[b], its a and b, and the number of visited tables.
 
-    ``weights`` are those of true and false positives, of false and true negatives; see
-    ``risks.contingency``, also for ``rounding``. ``steps`` (n,) are the falling steps of h. If
-    ``rounding`` is not 0, a gain that is not 0 by rounding alone tells on which side of it the best
-    b is; between the two places, every step gains no more than the first.
+    ``weights`` are the weights of true positives, false positives, false negatives and true
+    negatives in a ``Ratio``; see ``risks.contingency``, also for ``rounding``. ``steps`` (n,) are
+    the falling steps of h. With ``rounding``, a gain that is larger than its rounding error tells
+    on which side the best b is. Between the two places that are found so, no step gains more than
+    the first one.
     """
     p = g.shape[0] - 1
     n = h.shape[0] - 1
@@ -132,7 +133,7 @@ def worst_of_ratio(weights, g, h, steps, rounding):
             most = (gain + rounding * size) / (here * (here + weights[1] - weights[3]))
             value += (last - first) * max(0.0, most)
         visited += 2 + abs(first + last - before)
-        if value >= best:  # of equal tables that with the most true positives
+        if value >= best:  # among equal tables the one with the most true positives wins
             best = value
             best_a = a
             best_b = first
@@ -141,8 +142,10 @@ def worst_of_ratio(weights, g, h, steps, rounding):
 
 @jit
 def _ties(ranked_scores, first, cut, last):
-    """Start and end of the equal scores on both sides of ``cut``, where a part of
-    first..last is cut in two; twice ``cut`` if it lies between different scores."""
+    """Start and end of the run of equal scores around ``cut``, within first, …, last − 1.
+
+    Both are ``cut`` if the scores on its two sides differ.
+    """
     start = cut
     end = cut
     if first < cut < last and ranked_scores[cut - 1] == ranked_scores[cut]:

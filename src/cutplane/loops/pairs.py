@@ -1,31 +1,32 @@
-"""Pairs of rows in the wrong order, or in the right one by less than a margin.
+"""Counts of violated pairs: rows in the wrong order, or in the right order by less than a margin.
 
-Rows are sorted by query, then by target. A row's number in this order is its place.
-These arrays have an entry per place: ``local`` the scores s, ``reach`` = s − margin,
-``weights`` w > 0, and ``after``[j] the first place behind the rows with j's target. A
-pair of i and j with y_i > y_j in one query is violated if reach_i < s_j. All functions
-make this same comparison of two stored numbers. ``counts``, (2·places,), gets
+Rows are sorted by query, then by target. The position of a row in this order is its place. These
+arrays have an entry per place: ``local`` has the scores s, ``reach`` is s − margin, ``weights`` are
+w > 0, and ``after[j]`` is the first place behind the rows with j's target. A pair of i and j in one
+query with y_i > y_j is violated if reach_i < s_j. All functions make this same comparison of two
+stored numbers. ``counts`` (2·places,) gets
 
-    counts[j]          = Σ w_i over the i above j that violate    (c⁻ of j)
-    counts[places + i] = Σ w_j over the j below i that violate    (c⁺ of i)
+    counts[j]          = Σ w_i over the violated pairs of j with rows i of larger target    (c⁻_j)
+    counts[places + i] = Σ w_j over the violated pairs of i with rows j of smaller target   (c⁺_i)
 
-If there are few rows, each is compared with each, in vector instructions. If there are
-many, they are split at some target into low and high rows, both in order of score. Then
-s of the low rows is merged with reach of the high rows. When the merge comes to a row,
-the weight of its violated pairs is known from ``sums``: for a low row the weight of the
-low rows behind it, for a high row the weight of the high rows before it. Then low and
-high rows are split further. With two targets there is one split; with as many targets
-as rows there are about log₂(rows / 64) levels.
+If there are few rows, every row is compared with every other row, by vector instructions. Many rows
+are split at some target into low and high rows, both in order of score. Then s of the low rows is
+merged with reach of the high rows. In this order a low row violates its pairs with the high rows
+before it, and a high row its pairs with the low rows behind it. ``sums`` has the weights of these:
+for a high row of all high rows before it, for a low row of all low rows from it on. Then the low
+rows and the high rows are split further, which makes a tree. With two targets there is one split;
+with as many targets as rows there are about log₂(rows / 64) levels.
 
-``keys`` and ``ids``, (2, places), hold score and place of the rows of a node of this tree at
-[start, stop), in order of score, in line ``side``; a split writes the other line.
+``keys`` and ``ids`` (2, places) have the scores and the places of the rows of a node of this tree,
+at [start, stop) of line ``side``, in order of score. A split writes to the other line.
 
-Of two levels, one of few rows and one of many, the many need no sort. The few are sorted:
-``keys``, (few,), ascending. A row of the many finds its place among them, the number of keys below
-it, through a table of even cells over their range: ``table``[c] is the first key in cell c or
-beyond, and only keys of its own cell are compared. All rows behind or before the place are violated
-pairs, so that sums of weights by place, ``before``, (few + 1,), serve the many, and a histogram of
-the places of the many serves the few.
+If a query has two levels, one of few and one of many rows, only the few rows are sorted: ``keys``
+(few,) are their scores, ascending. A row of the many needs its place among the keys, the number of
+keys below its score. A table of even cells over the range of the keys finds it: ``table[c]`` is the
+first key in cell c or beyond, and only the keys of the score's own cell are compared. The row is in
+violated pairs with all few rows on one side of this place. So the sums of the weights before each
+place, ``before`` (few + 1,), give the counts of the many rows, and a histogram of the places gives
+the counts of the few rows.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def pair_weights(weights, after, starts, totals):
     for q in range(starts.shape[0] - 1):
         start = starts[q]
         below = 0.0  # weight of the rows with a smaller target
-        level = 0.0  # and of those with the same
+        level = 0.0  # weight of the rows so far with the same target
         total = 0.0
         for p in range(start, starts[q + 1]):
             if p > start and after[p - 1] == p:
@@ -59,9 +60,9 @@ def pair_weights(weights, after, starts, totals):
 def plant(levels, starts, leaf, nodes):
     """Write the nodes of the tree, lines (start, mid, stop, side), and return their number.
 
-    A node is split where its targets change, as near to its middle as possible. Of
-    up to ``leaf`` rows it is not split and has mid = stop; of one target it is left out.
-    ``levels`` are the first places of all runs of one target, then the number of places.
+    A node is split where its targets change, as near to its middle as possible. A node of at most
+    ``leaf`` rows is not split and has mid = stop. A node with one target is left out. ``levels``
+    are the first places of all runs of one target, then the number of places.
     """
     count = 0
     stack = np.empty((256, 3), np.int64)  # no node is deeper than 2·log₂(rows)
@@ -88,7 +89,7 @@ def plant(levels, starts, leaf, nodes):
 
 @jit(inline=True)
 def load(scores, rows, start, stop, margin, local, reach, counts):
-    """Fetch the scores of places start … stop − 1 and clear their counts."""
+    """Copy the scores of the places start, …, stop − 1, and set their counts to 0."""
     places = np.uint64(local.shape[0])
     for p in range(np.uint64(start), np.uint64(stop)):
         score = scores[rows[p]]
@@ -100,7 +101,7 @@ def load(scores, rows, start, stop, margin, local, reach, counts):
 
 @jit(reassociate=True)
 def _all_pairs(local, reach, weights, after, start, stop, counts):
-    """Count by comparing every row with all rows above it."""
+    """Count by comparing every row with all rows of larger target."""
     places = np.uint64(local.shape[0])
     for j in range(np.uint64(start), np.uint64(stop)):
         score = local[j]
@@ -115,7 +116,7 @@ def _all_pairs(local, reach, weights, after, start, stop, counts):
 
 @jit(inline=True)
 def reference_of(local, start, stop):
-    """A score that is typical of a query: the middle one of three."""
+    """A typical score of a query: the median of three scores."""
     a = local[start]
     b = local[(start + stop) // 2]
     c = local[stop - 1]
@@ -124,11 +125,11 @@ def reference_of(local, start, stop):
 
 @jit(inline=True)
 def spread(local, weights, rows, counts, start, stop, reference, factor, coef):
-    """Coefficients of places start … stop − 1, with the sums for value and offset.
+    """Write the coefficients of the places start, …, stop − 1.
 
-    Returns Σ w(c⁻ − c⁺)(s − reference) and Σ w·c⁺. All pairs of a query together do not
-    change with the reference; one near the scores keeps digits that a large common
-    part of the scores would take.
+    Returns Σ w(c⁻ − c⁺)(s − reference) and Σ w·c⁺, from which value and offset follow. For all
+    places of a query the first sum does not depend on the reference. A reference near the scores
+    keeps digits that a large common part of the scores would take.
     """
     places = np.uint64(local.shape[0])
     product = 0.0
@@ -160,7 +161,7 @@ def small_queries(
     products,
     pluses,
 ):
-    """All of the work for queries first … last − 1."""
+    """Count pairs and compute coefficients of the queries first, …, last − 1."""
     load(scores, rows, starts[first], starts[last], margin, local, reach, counts)
     for q in range(first, last):
         start = starts[q]
@@ -174,7 +175,7 @@ def small_queries(
 
 @jit
 def distribute(order, local, base, query_of, ends, keys, ids):
-    """Give each of several queries the scores and places of its rows, in the order found.
+    """Sort the scores and places of all rows by query. Within a query their order stays.
 
     The places begin at ``base``. ``ends``[q] is the first place of query q and moves to its end.
     """
@@ -190,7 +191,7 @@ def distribute(order, local, base, query_of, ends, keys, ids):
 
 @jit
 def split(keys, ids, side, start, stop, mid, low, high):
-    """Move a part of a list to the other line: low rows from ``low`` on, others from ``high``."""
+    """Write a part of a line to the other line: low rows from ``low`` on, others from ``high``."""
     source = np.uint64(side)
     other = _ONE - source
     boundary = np.uint64(mid)
@@ -217,7 +218,7 @@ def low_sums(ids, side, weights, weighted, start, mid, sums):
 
 @jit
 def high_sums(ids, side, weights, weighted, mid, stop, sums):
-    """sums[k] = weight of the high rows before k, in order of score; returns that of all."""
+    """sums[k] = weight of the high rows before k, in order of score. Returns their total weight."""
     total = 0.0
     for k in range(np.uint64(mid), np.uint64(stop)):
         sums[k] = total
@@ -229,8 +230,8 @@ def high_sums(ids, side, weights, weighted, mid, stop, sums):
 def _step(keys, line, k, q, margin, sums, values):
     """Pass the low row at k or the high row at q, whichever comes first.
 
-    Both get a value; the row that stays behind gets another one later. That needs
-    no branch, which could not be predicted.
+    Both get a value. The row that is not passed gets another value later. So the code needs no
+    branch, which the processor could not predict.
     """
     is_high = np.uint64(keys[line, q] - margin < keys[line, k])
     values[k] = sums[q]
@@ -252,7 +253,7 @@ def _merge_to_end(keys, line, k, k_stop, q, q_stop, low_rest, high_all, margin, 
 
 @jit
 def cut(keys, line, low, mid, high, stop, margin, length):
-    """How many of the first ``length`` rows of a merge are low rows."""
+    """The number of low rows among the first ``length`` rows of a merge."""
     few = max(0, length - (stop - high))
     many = min(length, mid - low)
     while few < many:
@@ -282,9 +283,9 @@ def merge(
 ):
     """Add to counts the violated pairs of low and high rows, for a part of both lists.
 
-    ``low_rest`` is the weight of the low rows from low_stop on, ``high_all`` that of the
-    high rows before high_stop. Each step waits for the one before it, so the
-    two halves of the merge go side by side.
+    ``low_rest`` is the weight of the low rows from low_stop on, ``high_all`` that of the high rows
+    before high_stop. Each step waits for the step before it, so two halves of the merge run side by
+    side.
     """
     length = (low_stop - low + high_stop - high) // 2
     lows = cut(keys, line, low, low_stop, high, high_stop, margin, length)
@@ -324,9 +325,9 @@ def subtrees(
     values,
     counts,
 ):
-    """Count in nodes first … last − 1, each a line (start, mid, stop, side), parents first.
+    """Count in the nodes first, …, last − 1, each (start, mid, stop, side), parents first.
 
-    A node with mid = stop has few rows: these are compared with one another.
+    A node with mid = stop has few rows, which are compared with one another.
     """
     for node in range(first, last):
         start, mid, stop, side = nodes[node]
@@ -343,10 +344,10 @@ def subtrees(
 
 @jit
 def find_exposed(scores, errors, rows, levels, starts, exposed):
-    """Mark the rows that may be in a violated pair.
+    """Mark the rows that may be in a violated pair if all scores move by up to their errors.
 
-    That is one which is not 1 above all lower ones of its query, or not 1 below all higher ones,
-    if all scores are moved by their errors. ``levels`` are the places where rows of another target
+    Such a row is not always 1 above all rows of its query with a smaller target, or not always 1
+    below all rows with a larger target. ``levels`` are the places where rows of another target
     begin, and the end.
     """
     level = 0
@@ -374,11 +375,12 @@ def find_exposed(scores, errors, rows, levels, starts, exposed):
 
 @jit
 def plane_values(high, low, errors, rows, weighted, starts, slopes, masses, pluses, values):
-    """At least Σ w(c⁻ − c⁺)·s + Σ w·c⁺ of each query, at scores s = high + low ± errors.
+    """For each query an upper bound on Σ w(c⁻ − c⁺)·s + Σ w·c⁺, at scores s = high + low ± errors.
 
-    As counted, ``slopes`` are w(c⁻ − c⁺), ``masses`` w(c⁻ + c⁺), by place, and ``pluses`` Σ w·c⁺.
-    Without weights all are whole numbers, the slopes of a query add up to 0, and the sum is taken
-    to all digits. Sums of weights are off by some roundings per row, relative to the masses.
+    From a count, ``slopes`` are w(c⁻ − c⁺) by row, ``masses`` are w(c⁻ + c⁺) by place, and
+    ``pluses`` are Σ w·c⁺. Without weights all of these are integers, and the slopes of a query add
+    up to 0. Then the sum keeps all digits. Sums of weights have some rounding errors per row,
+    relative to the masses.
     """
     for query in range(starts.shape[0] - 1):
         start = starts[query]
@@ -413,10 +415,10 @@ def plane_values(high, low, errors, rows, weighted, starts, slopes, masses, plus
 def locate(
     scores, rows, weights, first, last, shift, ties, keys, low, scale, table, places, histogram
 ):
-    """Places of rows first … last − 1 of the many, and their weights by place.
+    """Find the places of the rows first, …, last − 1 of the many; add up their weights by place.
 
-    A row's place is the number of keys below score − shift; with ``ties`` of keys up to it.
-    ``keys`` has two more at the end, which are not numbers, so that no score is above them.
+    A row's place is the number of keys below score − shift; with ``ties`` also keys equal to it
+    count. Two more keys at the end are NaN, so that no score is above them.
     """
     one = np.uint32(1)
     last_cell = float(table.shape[0] - 2)
@@ -430,7 +432,7 @@ def locate(
         stop = table[cell + one]
         k = np.uint32(start)
         place = start
-        if stop - start <= 2:  # nearly always; a key beyond the cell is above x
+        if stop - start <= 2:  # this is nearly always so; a key beyond the cell is above x
             place += 1 if (keys[k] < x) | (ties & (keys[k] == x)) else 0
             place += 1 if (keys[k + one] < x) | (ties & (keys[k + one] == x)) else 0
         else:
@@ -447,10 +449,10 @@ def locate(
 
 @jit
 def spread_many(scores, rows, weights, first, last, places, before, sign, reference, factor, coef):
-    """Coefficients of rows first … last − 1 of the many.
+    """Write the coefficients of the rows first, …, last − 1 of the many.
 
-    Their counts are before[place], all that remains if sign < 0. Returns Σ w·count and
-    Σ ±w·count·(score − reference).
+    The count of a row is before[place], or with sign < 0 the total less before[place]. Returns
+    Σ w·count and Σ ±w·count·(score − reference).
     """
     total = before[before.shape[0] - 1]
     mass = 0.0
@@ -466,9 +468,10 @@ def spread_many(scores, rows, weights, first, last, places, before, sign, refere
 
 @jit
 def spread_few(scores, rows, weights, order, histogram, sign, reference, factor, coef):
-    """Coefficients of the few, as ``spread_many``: with ``order`` from key to row.
+    """Write the coefficients of the few, as ``spread_many``. ``order`` leads from keys to rows.
 
-    sign < 0: their counts are the many of a place behind theirs, else up to theirs.
+    With sign < 0 the count of a row is the weight of the many with a place behind the row's key,
+    otherwise of the many with a place up to its key.
     """
     mass = 0.0
     product = 0.0

@@ -1,10 +1,14 @@
-"""The ranking of two classes that violates its margin most: average precision and NDCG.
+"""The most violated ranking of relevant and other rows, for average precision and NDCG.
 
-``ups`` (p,) and ``downs`` (n,) are the scores of the relevant and of the other rows, from high to
-low, less a constant that keeps the digits. In the worst ranking both stay in this order; it is
-known from ``above``[j], the relevant rows above the j-th other one, which never fall, or from
-``before``[i], the other rows above the i-th relevant one. A relevant row at position r is worth
-``worth``[r], r = 1, 2, …; for average precision it is worth i/r over p, if it is the i-th.
+``ups`` (p,) and ``downs`` (n,) are the scores of the relevant rows and of the other rows, from high
+to low. A constant is subtracted from both, so that differences keep their digits. In the most
+violated ranking both kinds of rows stay in this order. So either of two arrays describes it:
+
+    above[j]     the number of relevant rows above the j-th other row; it does not fall with j
+    before[i]    the number of other rows above the i-th relevant row; it does not fall with i
+
+For NDCG a relevant row at position r = 1, 2, … is worth ``worth[r]``, and ``ideal`` is the sum for
+the best ranking. For average precision, ``ideal`` is 0, and the i-th relevant row is worth i/(r·p).
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from .measures import add_term
 
 @jit
 def _gain(i, j, ups, downs, rate, worth, ideal):
-    """What the j-th other row above the i-th relevant one adds to the risk, i, j = 1, 2, …"""
+    """How much the risk grows if the j-th other row moves above the i-th relevant row; from 1."""
     if ideal > 0.0:
         loss = (worth[i + j - 1] - worth[i + j]) / ideal
     else:
@@ -29,14 +33,14 @@ def _gain(i, j, ups, downs, rate, worth, ideal):
 
 @jit
 def merge_by_halves(ups, downs, rate, worth, ideal, above):
-    """The worst ranking if worth is convex, or for average precision (``ideal`` = 0).
+    """Write the most violated ranking to ``above``: for a convex worth, or average precision.
 
-    The risk is the sum of the gains of all pairs that are swapped. With k relevant rows above it
-    the j-th other row gains f_j(k) = Σ_{i > k} gain(i, j). No gain grows with j, so that f_j(k) −
-    f_j(k') = Σ_{k < i ≤ k'} gain(i, j) falls with j for k < k': the best k of a row is no smaller
-    than that of the row before. The rows can be placed one by one, each where it gains most (Yue
-    et al. 2007), and the middle one's place divides the search for the others (as Mohapatra et al.
-    2016 do): O(n + p log n). Returns the number of gains that were computed.
+    The risk is the sum of the gains of all swapped pairs. If k relevant rows are above the j-th
+    other row, this row gains f_j(k) = Σ_{i > k} gain(i, j). No gain grows with j. Therefore
+    f_j(k) − f_j(k') = Σ_{k < i ≤ k'} gain(i, j) does not grow with j for k < k', and the best k of
+    a row is no smaller than the best k of the row before. So each row can be put where it gains
+    most (Yue et al. 2007). The best k of the middle row divides the search for the other rows
+    (Mohapatra et al. 2016), which makes O(n + p log n). Returns the number of computed gains.
     """
     p = ups.shape[0]
     stack = np.empty((128, 4), np.int64)  # two entries per halving of at most 2⁶³ rows
@@ -69,22 +73,22 @@ def merge_by_halves(ups, downs, rate, worth, ideal, above):
 
 @jit
 def merge_top(ups, downs, rate, worth, ideal, top, above):
-    """The worst ranking if only the ``top`` first positions are worth anything.
+    """Write the most violated ranking to ``above`` if only the first ``top`` positions count.
 
-    If t relevant rows are among the first, they have c_1 ≤ … ≤ c_t ≤ top − t other rows above them:
-    the best such numbers come from a table over i and c. The others have at least top − t above
-    them, and besides all that score higher, since nothing but the scores counts there. O(top²
-    + top·p + n).
+    Let t relevant rows be in the first positions. The numbers of other rows above them are
+    c_1 ≤ … ≤ c_t ≤ top − t. A table over i and c finds the best ones. Every later relevant row has
+    at least top − t other rows above it, and all other rows of higher score, because only the
+    scores matter behind ``top``. O(top² + top·p + n).
     """
     p = ups.shape[0]
     n = downs.shape[0]
     first = min(p, top)
     wide = min(top, n) + 1
-    sums = np.zeros(n + 1)  # of the first other rows' scores
+    sums = np.zeros(n + 1)  # sums[j]: the sum of the scores of the first j other rows
     for j in range(n):
         sums[j + 1] = sums[j] + downs[j]
-    higher = np.empty(p, np.int64)  # other rows of higher score than the relevant one
-    rest = np.zeros(p + 1)  # what the rows from the i-th on are worth there
+    higher = np.empty(p, np.int64)  # number of other rows that score higher than the relevant row
+    rest = np.zeros(p + 1)  # what the relevant rows from the i-th on add if ordered by score
     j = 0
     for i in range(p):
         while j < n and downs[j] > ups[i]:
@@ -92,10 +96,10 @@ def merge_top(ups, downs, rate, worth, ideal, top, above):
         higher[i] = j
     for i in range(p - 1, -1, -1):
         rest[i] = rest[i + 1] + rate * (sums[higher[i]] - higher[i] * ups[i])
-    lost = np.zeros(p + 1)  # the loss if no row from the i-th on is at the top
+    lost = np.zeros(p + 1)  # the loss if no relevant row from the i-th on is at the top
     for i in range(first - 1, -1, -1):
         lost[i] = lost[i + 1] + worth[i + 1] / ideal
-    table = np.zeros(wide)  # best value of the first i rows with c_i ≤ c
+    table = np.zeros(wide)  # table[c]: the best value of the first i relevant rows with c_i ≤ c
     choice = np.zeros((first, wide), np.int64)
     best = -np.inf
     best_t = 0
@@ -140,11 +144,13 @@ def merge_top(ups, downs, rate, worth, ideal, top, above):
 def evaluate_queries(
     scores, rows, levels, starts, tasks, shares, ideals, first, last, worth, top, coef, sums
 ):
-    """The risk of some queries, and the plane that touches it.
+    """The risk of some queries at the scores, and its subgradient.
 
-    Query q has the rows ``rows``[starts[q]:starts[q + 1]] with ``levels`` at the same places. Its
-    t-th task, of the entries tasks[q]:tasks[q + 1] of ``shares`` and ``ideals``, takes the rows of
-    level > t as relevant. ``sums`` (2, queries) gets the plane's change and offset.
+    Query q has the rows ``rows[starts[q]:starts[q + 1]]``, and ``levels`` has their levels. The
+    query has the tasks ``tasks[q]:tasks[q + 1]``. Its t-th task takes the rows of level > t as
+    relevant, and has an entry of ``shares``, the weight of the task, and of ``ideals``. ``coef``
+    gets the subgradient. ``sums`` (2, queries) gets <coef, scores> and the offset, whose sum is the
+    risk.
     """
     for q in range(first, last):
         start = starts[q]
@@ -203,7 +209,7 @@ def evaluate_queries(
 
 
 def discounts(size: int, top: int) -> np.ndarray:
-    """Worth of the positions 1 to ``size``, at these indices: 1/log₂(1 + r), 0 behind ``top``."""
+    """worth[r] of the positions r = 1, …, ``size``: 1/log₂(1 + r), and 0 for r > ``top``."""
     worth = np.zeros(size + 1)
     for position in range(1, min(size, top) + 1):
         worth[position] = 1.0 / math.log2(1.0 + position)

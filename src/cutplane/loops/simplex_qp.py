@@ -59,7 +59,7 @@ PASSES = 4
 FRUITLESS = 10
 
 
-# Which point leaves the support: its place there, or one of these values.
+# The point that leaves the support: its position there, or one of these values.
 _BASE = -1
 _NOBODY = -2
 
@@ -79,8 +79,8 @@ def solve(
 ):  # fmt: skip
     """Minimise from the feasible ``beta``, in place; returns (rounds used, gap, size).
 
-    A turn of the loop adds a point to the support, removes one, or moves to the minimiser over the
-    hull. It is one function, because calls would double the time of compilation.
+    A turn of the loop adds a point to the support, removes a point, or moves to the minimiser over
+    the hull. All is in one function, because calls would double the time of compilation.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def solve(
     t = beta.shape[0]
     entering = _NOBODY
     leaving = _BASE if size < 0 else _NOBODY
-    j = end = t  # points from j to end wait: those with weight, and the entering one, shall be in
+    j = end = t  # of the points from j to end, those with weight and the entering one shall come in
     best = -np.inf
     fruitless = 0
     used = 0
@@ -144,8 +144,8 @@ def solve(
         while j < end and (j == base or not (beta[j] > 0.0 or j == entering)):
             j += 1
         takes = j < end
-        # The vector at work, what comes in or the base, is made orthogonal to the basis; ``coef``
-        # are its coordinates, and ``left`` is what is left of its norm.
+        # The vector at work is the difference that comes in, or the base. It is made orthogonal to
+        # the basis. ``coef`` are its coordinates there, ``left`` is the norm of the rest.
         for c in range(width):
             basis[size, c] = points[j, c] - points[base, c] if takes else points[base, c]
         for k in range(size):
@@ -192,8 +192,8 @@ def solve(
             for c in range(r):
                 target[c] -= factor[r, c] * target[r]
         if takes:
-            # e_j − x changes neither Σβ nor, to rounding, v: only bᵀβ, which shall not fall. Move
-            # weight along it until somebody, or j itself, has none.
+            # A move of weight along e_j − x leaves Σβ and, up to rounding, v as they are. It only
+            # changes bᵀβ, which must not fall. Move until some point, or j itself, has no weight.
             gain = offsets[j] - offsets[base]
             for r in range(size):
                 gain -= target[r] * (offsets[support[r + 1]] - offsets[base])
@@ -244,8 +244,8 @@ def solve(
                 lowest = gradient[i]
                 entering = i
         gap = mean - lowest
-        # A round that gains next to nothing against the gap is rounding, or a detour over
-        # a dependent point: some are allowed.
+        # If a round gains almost nothing compared with the gap, this is rounding, or a detour over
+        # a dependent point. Some such rounds are allowed.
         fruitless = fruitless + 1 if value - best <= 1e-9 * gap else 0
         best = max(best, value)
         inside = False
@@ -255,7 +255,7 @@ def solve(
             return used, gap, size
         used += 1
         if lengths[entering] < 0.25 * lengths[support[0]]:
-            leaving = _BASE  # it has to be the base
+            leaving = _BASE  # the entering point must become the base, because it is far shorter
         else:
             j = entering
             end = entering + 1

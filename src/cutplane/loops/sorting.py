@@ -1,15 +1,14 @@
-"""Stable order of float64 scores: one scatter by leading bits, then small buckets in cache.
+"""A stable sort of float64 scores: by leading bits into buckets, then each bucket in the cache.
 
-A score s becomes a whole number ``key(s)`` of K bits that never decreases with s:
-either on a line, key = ⌊(s − low)·scale⌋, or from its bit pattern, which is
-fine near zero and coarse far out. ``packed`` = key·2^index_bits + row number fits
-64 bits, so that one array is moved, not two. K bits are not all of a score:
-where keys are equal, the scores themselves decide.
+A score s becomes an integer ``key(s)`` of K bits that never falls when s grows. Either the key is
+linear in s, ⌊(s − low)·scale⌋, or it comes from the bit pattern of s, which is fine near zero and
+coarse far out. ``packed`` = key·2^index_bits + row number fits 64 bits, so that the sort moves one
+array, not two. A key does not have all bits of a score. If two keys are equal, the scores decide.
 
-1. ``count``: how many keys start with each value of the leading bits;
-2. ``scatter``: move every packed number to the bucket of its leading bits;
-3. ``finish``: inside a bucket, which the cache holds, one more counting sort by
-   the bits that follow, then insertion, which has little left to do.
+1. ``count`` counts the keys with each value of the leading bits.
+2. ``scatter`` moves every packed number to the bucket of its leading bits.
+3. ``finish`` sorts each bucket, which fits into the cache: a counting sort by the bits that follow,
+   and then insertion, which has little left to do.
 
 Steps 1 and 2 run on parts of the rows, step 3 on ranges of buckets. Every step is stable.
 """
@@ -23,13 +22,13 @@ from .._jit import jit
 _SIGN = np.uint64(1 << 63)
 _TOP = np.uint64(63)
 _ONE = np.uint64(1)
-# Entries of the table in ``finish``; larger ones leave the cache.
+# The table in ``finish`` has up to 2^TABLE_BITS entries. A larger table would not fit the cache.
 TABLE_BITS = 14
 
 
 @jit
 def bit_key(bits):
-    """A number that grows with the score: what its bit pattern would be as an integer."""
+    """An unsigned integer in the order of the scores, from a score's bit pattern."""
     if bits == _SIGN:  # −0.0 equals 0.0
         return _SIGN
     return ~bits if bits >> _TOP else bits | _SIGN
@@ -37,7 +36,7 @@ def bit_key(bits):
 
 @jit
 def _key(scores, bits, i, by_bits, low, scale, least, drop):
-    """The key of a score: on the line from ``low``, or its bit key from ``least`` on."""
+    """The key of a score: linear in the score, or its bit key less ``least``, without low bits."""
     if by_bits:
         return (bit_key(bits[i]) - least) >> drop
     return np.uint64(np.int64((scores[i] - low) * scale))
@@ -45,7 +44,7 @@ def _key(scores, bits, i, by_bits, low, scale, least, drop):
 
 @jit
 def count(scores, bits, by_bits, low, scale, least, drop, shift, counts):
-    """Add to counts the number of scores, whose patterns are ``bits``, by their leading bits."""
+    """Count the scores by the leading bits of their keys. ``bits`` are the scores' bit patterns."""
     for i in range(scores.shape[0]):
         counts[_key(scores, bits, i, by_bits, low, scale, least, drop) >> shift] += 1
 
@@ -54,7 +53,10 @@ def count(scores, bits, by_bits, low, scale, least, drop, shift, counts):
 def scatter(
     scores, bits, by_bits, low, scale, least, drop, shift, first, index_bits, places, packed
 ):
-    """Move the packed keys of rows first, first + 1, … to ``places`` of their bucket."""
+    """Write the packed keys of the rows first, first + 1, … to their buckets.
+
+    ``places`` has the next free position of every bucket, which this function moves on.
+    """
     for i in range(scores.shape[0]):
         key = _key(scores, bits, i, by_bits, low, scale, least, drop)
         bucket = key >> shift
@@ -65,7 +67,10 @@ def scatter(
 
 @jit
 def _insert(keys, start, stop, scores, index_bits, mask, budget):
-    """Sort keys[start:stop] by insertion; returns the moves made, at most about the budget."""
+    """Sort keys[start:stop] by insertion, and return the number of moves.
+
+    Beyond ``budget`` moves the function gives up and leaves the keys unsorted.
+    """
     moves = 0
     for i in range(start + 1, stop):
         here = keys[i]
@@ -90,11 +95,11 @@ def _insert(keys, start, stop, scores, index_bits, mask, budget):
 
 @jit
 def finish(packed, scores, starts, first, last, shift, index_bits, budget, spare, order):
-    """Sort buckets first … last − 1 and write their row numbers to ``order``.
+    """Sort the buckets first, …, last − 1, and write their row numbers to ``order``.
 
-    ``shift`` is the number of key bits below the leading ones; ``spare`` is as
-    long as ``packed``. Returns False if the keys were so unevenly spread that
-    insertion needed more moves than the budget.
+    ``shift`` is the number of key bits below the leading ones. ``spare`` is as long as ``packed``.
+    Returns False if insertion would need more moves than the budget, because the keys are too
+    unevenly distributed.
     """
     mask = (_ONE << index_bits) - _ONE
     table = np.empty(1 << TABLE_BITS, np.uint32)

@@ -4,17 +4,16 @@ Row i, visited as step t with rate η = 1/(λt), moves w by
 
     w ← (1 − 1/t)·w + η·weight_i·u·y_i·x_i,     u = −loss'(y_i·score_i) ≥ 0,
 
-then back onto the ball |w|² ≤ ``squared_radius`` (infinite for none). A pass
-holds w as scale·v, so that shrinking and projecting cost one multiplication,
-and folds the scale into w at its end.
+and then back onto the ball |w|² ≤ ``squared_radius`` (infinite for no ball). A pass stores w as
+scale·v, so shrinking and projecting cost one multiplication. At the end of the pass the scale is
+multiplied into w.
 
-The slope of the squared hinge has no bound, so its steps diverge if η·weight·|x|² is much
-larger than 1/2, the step to the row's own minimum. With ``capped`` no step goes beyond
-this minimum. The bias, which the ball does not limit, is capped in this way for every
-loss.
+The slope of the squared hinge has no bound, so its steps diverge if η·weight·|x|² is much larger
+than 1/2, the step to the row's own minimum. With ``capped`` no step goes beyond this minimum. The
+ball does not limit the bias, so the steps of the bias are capped in this way for every loss.
 
-Rows are flat: row i is ``values[starts[i]:starts[i + 1]]``, at the columns
-``indices``, or at all columns where ``indices`` is None, for dense rows.
+Rows are flat: row i is ``values[starts[i]:starts[i + 1]]``, at the columns ``indices``, or at all
+columns if ``indices`` is None, for dense rows.
 """
 
 from __future__ import annotations
@@ -61,11 +60,11 @@ def visit(
 ):
     """Take a step at each row of ``order``.
 
-    ``labels`` are ±1, ``weights`` average 1 over the rows visited. ``decay`` is λ.
-    ``constant`` is the value of the constant feature, for which w has one entry
-    more; 0 for none. ``bias_rate`` is the rate of the unregularised bias as a
-    part of η, 0 to leave it alone. ``state`` is (t, bias). ``coef`` gets −y·u, or
-    what a capped step used of it, for w is made of these −coef·x and of no more.
+    ``labels`` are ±1. ``weights`` average 1 over the visited rows. ``decay`` is λ. ``constant`` is
+    the value of the constant feature, whose weight is the last entry of w; 0 for no such feature.
+    ``bias_rate`` is the rate of the unregularised bias as a part of η; 0 leaves the bias alone.
+    ``state`` is (t, bias). ``coef`` gets −y·u, or the part of it that a capped step used, because w
+    is a sum of these −coef·x.
     """
     t = state[STEP]
     bias = state[BIAS]

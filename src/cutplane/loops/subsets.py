@@ -1,9 +1,11 @@
-"""The best subset of L labels, scored by labels and pairs of labels, by looking at all 2^L.
+"""The best of all 2^L subsets of L labels, where labels and pairs of labels have scores.
 
-A subset is a number, bit k for label k. ``pairs`` (2^L,) has what the pairs within each subset add,
-the same for all rows; what the labels add, Σ_{k in z} unary[k], is built up for a row by
-doubling: the subsets with label k as the last one are those before, plus unary[k]. Both passes are
-one addition per subset. Ties go to the smallest number.
+    score(z) = Σ_{k in z} unary[k] + pairs[z]
+
+A subset z is an integer whose bit k stands for label k. ``pairs`` (2^L,) has the sum of the scores
+of all pairs within each subset, which is the same for all rows. The first sum takes one addition
+per subset: a subset whose highest label is k is a smaller subset plus label k. Among subsets of
+equal score the smallest integer wins.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ def _sums(unary, sums):
 
 @jit
 def best(unary, pairs, sums, out):
-    """out[i] = argmax_z Σ_{k in z} unary[i, k] + pairs[z]; ``sums`` (2^L,) is room."""
+    """out[i] = argmax_z Σ_{k in z} unary[i, k] + pairs[z]. ``sums`` (2^L,) is working memory."""
     for i in range(unary.shape[0]):
         _sums(unary[i], sums)
         top = sums[0] + pairs[0]
@@ -38,7 +40,10 @@ def best(unary, pairs, sums, out):
 
 @jit
 def best_rescaled(unary, pairs, truth, sums, out):
-    """out[i] = argmax_z Δ(z)·(1 + score(z) − score(truth[i])), Δ the number of wrong labels."""
+    """out[i] = argmax_z Δ(z)·(1 + score(z) − score(truth[i])). Δ is the number of wrong labels.
+
+    truth[i] itself, with Δ = 0, wins if no subset has a positive value.
+    """
     labels = unary.shape[1]
     for i in range(unary.shape[0]):
         _sums(unary[i], sums)

@@ -1,18 +1,19 @@
 """Read svmlight text: bytes in, rows out, numbers right to the last bit.
 
-A line is ``label [qid:n] [cost:x] index:value … # comment``. ``read_rows`` walks once over a
-piece of text and fills flat arrays. A decimal number is w·10^q with a whole number w:
+A line is ``label [qid:n] [cost:x] index:value … # comment``. ``read_rows`` reads a piece of text
+once and fills flat arrays. A decimal number is w·10^q with an integer w:
 
 - w < 2⁵³ and |q| ≤ 22: w and 10^|q| are exact as float64, so that one multiplication or
   division rounds once (Clinger, "How to read floating point numbers accurately", 1990);
 - w < 10¹⁹: the 128 leading bits of w·5^q, from a table of 5^q, decide the rounding (Lemire,
   "Number parsing at a gigabyte per second", 2021, algorithm 1; Mushtak and Lemire, "Fast number
   parsing without fallback", 2023, prove that these bits are enough);
-- more digits: the place of the number is noted in ``slow``, and the caller converts it.
+- more digits: ``read_rows`` writes the position of the number to ``slow``, and the caller
+  converts the number.
 
-Text is followed by one newline that is not part of it, so that no step looks for the end. A piece
-may stop inside a line, between two tokens: what is known of the open row stays in ``state`` and
-``real_state`` for the next piece.
+A newline that is not part of the text follows it, so that no step has to look for the end. A piece
+may stop inside a line, between two tokens. Then ``state`` and ``real_state`` keep what is known
+about the open row for the next piece.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from .._jit import eight_bytes, high_product, jit, leading_zeros, trailing_zeros
 
 # -- what the caller sets and finds, by position -------------------------------
 
-# ``settings``: smallest and largest index allowed, the largest one kept (those between are
-# counted and left out), whether indices may come in any order.
+# ``settings``: the smallest and the largest allowed index; the largest index to keep (larger ones
+# are counted and left out); whether indices may come in any order.
 SMALLEST, LARGEST, KEPT, ANY_ORDER, SETTINGS = range(5)
-# ``state`` of an open row, which the caller hands on to the piece that continues the row, ...
+# ``state``, part 1: the open row. The caller passes it on with the piece that continues the row.
 ROW_OPEN, IN_COMMENT, PREVIOUS, HAS_QID, QID, HAS_COST, DISORDER = range(7)
-# ... and of the piece: how much there is, what is wrong and where, what has been seen and where.
+# ``state``, part 2: the piece. How much it contains, what is wrong and where, what was found where.
 ROWS, NUMBERS, LINES, SLOW, DISORDERED, CODE, POSITION, LEFT_OUT = range(7, 15)
 LOWEST, HIGHEST, COSTS, QIDS, FIRST_ROW, FIRST_EDGE, COMMENT, STATE = range(15, 23)
-# ``real_state`` of an open row, and columns of ``reals``.
+# Entries of ``real_state`` for an open row, and columns of ``reals``.
 LABEL, COST, REALS = range(3)
-# Columns of ``wholes``: query, numbers up to the end of the row, where its comment is.
+# Columns of ``wholes``: the query, the count of numbers up to the row's end, the comment's place.
 ROW_QID, ROW_END, COMMENT_START, COMMENT_STOP, WHOLES = range(5)
-# Columns of ``slow``: what the number is for, where it is.
+# Columns of ``slow``: the target of the number, and its position.
 TARGET, START, STOP, SLOWS = range(4)
 
-# ``state[CODE]``
+# Values of ``state[CODE]``.
 FINE, BAD_LABEL, BAD_TOKEN, BAD_VALUE, TOO_SMALL, TOO_LARGE, REPEATED, DESCENDING = range(8)
 BAD_QID, SECOND_QID, SOME_QIDS, BAD_COST, SECOND_COST, NUL_IN_COMMENT, STRAY_RETURN = range(8, 15)
 
@@ -61,7 +62,7 @@ _UNSURE, _HIDDEN, _EXACT = (np.uint64(k) for k in (0x1FF, 1 << 52, 1 << 53))
 
 
 def _leading_bits(q):
-    """The 128 leading bits of 5^q: cut off for q ≥ 0, just above for q < 0."""
+    """The 128 leading bits of 5^q in two halves: rounded down for q ≥ 0, rounded up for q < 0."""
     if q >= 0:
         five = 5**q
     else:
@@ -83,7 +84,7 @@ _POWERS = np.array([10**k for k in range(9)], np.uint64)
 
 @jit
 def _rounded(w, q):
-    """The float64 nearest to w·10^q, w > 0; inf where that is beyond the largest one."""
+    """The float64 nearest to w·10^q for w > 0; inf if that is larger than all of them."""
     if q < LEAST_POWER:
         return 0.0
     if q > MOST_POWER:
@@ -100,16 +101,16 @@ def _rounded(w, q):
             high += _U1
     top = high >> _U63
     shift = top + _U9
-    mantissa = high >> shift  # 54 bits: one more than are kept
+    mantissa = high >> shift  # 54 bits, one more than a float64 has
     power = ((217706 * q) >> 16) + 63 + np.int64(top) - np.int64(zeros) + 1023
-    if power <= 0:  # subnormal, or about to be
+    if power <= 0:  # subnormal, or rounded up to the smallest normal number
         if power < -62:
             return 0.0
         mantissa >>= np.uint64(1 - power)
         mantissa += mantissa & _U1
         mantissa >>= _U1
         return np.float64(mantissa) * _TWOS[0]
-    # Exactly half way, which only small powers of 5 allow: to even.
+    # Exactly half way between two numbers, which only small powers of 5 allow: round to even.
     if low <= _U1 and -4 <= q <= 23 and mantissa & _U3 == _U1 and mantissa << shift == high:
         mantissa ^= _U1
     mantissa += mantissa & _U1
@@ -124,7 +125,7 @@ def _rounded(w, q):
 
 @jit
 def _significant(text, first, last):
-    """Digits of a number without those zeros that stand before all others."""
+    """The number of digits without leading zeros."""
     while first < last and (text[first] == _ZERO or text[first] == _POINT):
         first += 1
     count = last - first
@@ -136,14 +137,14 @@ def _significant(text, first, last):
 
 @jit
 def _count(eight):
-    """How many of eight bytes are digits, before the first that is none."""
+    """How many of eight bytes are digits, up to the first other byte."""
     other = ((eight + _TO_SIGN) | (eight - _ZEROS)) & _SIGNS
     return trailing_zeros(other) >> _U3
 
 
 @jit
 def _value(eight, count):
-    """The whole number that the first 1 to 8 bytes spell."""
+    """The integer that the first ``count`` bytes spell, 1 ≤ ``count`` ≤ 8."""
     pairs = ((eight << (_U64 - count * _U8)) & _NIBBLES) * np.uint64(2561) >> _U8
     fours = (pairs & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(6553601) >> _U16
     return (fours & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(42949672960001) >> _U32
@@ -151,7 +152,7 @@ def _value(eight, count):
 
 @jit
 def _digits(text, pos, w):
-    """``w`` with the digits from ``pos`` on appended, modulo 2⁶⁴, and the first byte behind."""
+    """Append the digits from ``pos`` on to w, modulo 2⁶⁴; return w and the position behind them."""
     eight = eight_bytes(text, np.uint64(pos))
     count = _count(eight)
     while count == _U8:
@@ -166,7 +167,7 @@ def _digits(text, pos, w):
 
 @jit
 def _number(text, pos):
-    """Value, first byte behind, and whether that was a number."""
+    """Read a number; return its value, the position behind it, and _OK, _SLOW or _BAD."""
     c = text[np.uint64(pos)]
     negative = c == _MINUS
     if negative or c == _PLUS:
@@ -211,7 +212,7 @@ def _number(text, pos):
 
 @jit
 def _whole(text, pos, most):
-    """A whole number or ``most`` + 1, whichever is less, and the first byte behind."""
+    """Read an integer; return it, or ``most`` + 1 if it is larger, and the position behind it."""
     value = _U0
     digit = np.uint64(text[np.uint64(pos)]) - np.uint64(_ZERO)
     while digit <= _U9:
@@ -229,7 +230,7 @@ def _ends(c):
 
 @jit
 def _note(slow, count, target, start, stop):
-    """Leave a number to the caller; how many that are now."""
+    """Note a number for the caller to convert; return how many such numbers there are now."""
     slow[count, TARGET] = target
     slow[count, START] = start
     slow[count, STOP] = stop
@@ -254,12 +255,12 @@ def read_rows(
     slow,
     disordered,
 ):
-    """Read ``text[:end]`` up to its end or the first mistake, which ``state`` then names.
+    """Read ``text[:end]`` up to its end or to the first mistake, which ``state`` then names.
 
-    ``text[end]`` is a newline, and seven bytes behind it may be looked at. ``largest`` is the
-    largest absolute value allowed. The target of a number that is left to the caller is a place in
-    ``values``, or −1 − 2·row for a label and −2 − 2·row for a cost. ``disordered`` gets the rows
-    whose indices do not increase.
+    ``text[end]`` is a newline. Seven more bytes must follow, which the function may read but does
+    not use. ``largest`` is the largest allowed absolute value. The target of a number that the
+    caller must convert is a position in ``values``, or −1 − 2·row for a label, or −2 − 2·row for a
+    cost. ``disordered`` gets the rows whose indices do not increase.
     """
     lowest_allowed, limit = settings[SMALLEST], settings[LARGEST]
     kept, any_order = settings[KEPT], settings[ANY_ORDER]
@@ -400,7 +401,7 @@ def read_rows(
             if c == _NUL:
                 code = NUL_IN_COMMENT
                 break
-        if pos >= end:  # the newline behind the text: the line goes on in the next piece
+        if pos >= end:  # this is the newline behind the text: the next piece continues the line
             break
         if row_open:
             if any_qids < 0:

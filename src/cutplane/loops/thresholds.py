@@ -1,9 +1,9 @@
-"""Where to cut sorted scores into ranks.
+"""The thresholds on scores that predict ranks best.
 
-Rows are sorted by score, rows of equal score by falling rank; ``starts`` (m + 1,)
-tells which rows begin a group of equal scores, its last entry is True. Ranks are
-0..R−1. ``cuts[k − 1]`` = number of rows below threshold k: these are predicted
-below rank k, the others at rank k or above. Cuts fall between groups only.
+The rows are sorted by score, and rows of equal score from the highest rank to the lowest.
+``starts`` (m + 1,) tells which rows begin a group of equal scores; its last entry is True. Ranks
+are 0, …, R − 1. ``cuts[k − 1]`` is the number of rows below threshold k. These rows are predicted
+below rank k, the other rows at rank k or above. A threshold never lies within a group.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from .._jit import jit
 
 @jit
 def absolute_cuts(ranks, weights, starts, low_rank, high_rank, low_row, high_row, stack, cuts):
-    """cuts[k − 1] that minimise Σ weight·|predicted − rank|, for low_rank ≤ k < high_rank.
+    """Write cuts[k − 1] that minimise Σ weight·|predicted − rank|, for low_rank ≤ k < high_rank.
 
-    They are known to lie in low_row..high_row. The smallest best cut does not
-    fall with k, so the one of the middle k bounds those on either side of it, and
-    every row is looked at once per halving. ``stack`` has room for one open
-    range per halving.
+    The caller knows that they lie in low_row, …, high_row. The smallest best cut does not fall with
+    k. So the cut of the middle k bounds the cuts on either side of it, and the function reads every
+    row once per halving. ``stack`` has room for one open range per halving.
     """
     stack[0] = (low_rank, high_rank, low_row, high_row)
     size = 1
@@ -48,14 +47,14 @@ def absolute_cuts(ranks, weights, starts, low_rank, high_rank, low_row, high_row
 
 @jit
 def zero_one_cuts(ranks, weights, starts, best, tail, previous, stack, cuts):
-    """Cuts that minimise Σ weight·[predicted ≠ rank].
+    """Write cuts that minimise Σ weight·[predicted ≠ rank].
 
-    Groups are given non-falling ranks such that the weight of the rows hit is
-    largest. A state is a pair (group, rank), kept as the first of its rows, with
-    the best sum of hits that ends there; ``best`` and ``tail`` (R + 1,) are a
-    Fenwick tree of the largest sums over ranks ≤ r and of the states that reach
-    them, ``previous`` (m,) the way back. What lies between two hit groups is hit
-    by no choice: there, cuts minimise the absolute error.
+    The groups get ranks that do not fall, such that the rows with the right rank, the hits, have
+    the largest weight. A state is a pair (group, rank), named by the first of its rows. It has the
+    largest sum of hits of all assignments that end with it. ``best`` and ``tail`` (R + 1,) are a
+    Fenwick tree: the largest sums over ranks ≤ r, and the states that have them. ``previous`` (m,)
+    is the state before each state. Groups between two groups with hits cannot have hits; there the
+    cuts minimise the absolute error.
     """
     n_rows = ranks.shape[0]
     n_ranks = cuts.shape[0] + 1
@@ -72,7 +71,7 @@ def zero_one_cuts(ranks, weights, starts, best, tail, previous, stack, cuts):
             i += 1
         if not gain > 0.0:
             continue
-        # Ranks of a group fall: the sum for this one holds no other of its group.
+        # Ranks fall within a group, so this sum cannot contain another state of the group.
         reached = 0.0
         before = -1
         node = rank + 1
@@ -99,7 +98,7 @@ def zero_one_cuts(ranks, weights, starts, best, tail, previous, stack, cuts):
             state = tail[node]
         node -= node & -node
 
-    # Walk back through the hit groups; thresholds between their ranks lie between them.
+    # Go back through the groups with hits; thresholds between their ranks lie between them.
     high_rank = n_ranks
     high_row = n_rows
     while state >= 0:

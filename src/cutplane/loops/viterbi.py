@@ -1,20 +1,21 @@
-"""Chains: the labelling of highest score, loss-augmented or not, over ragged sequences.
+"""Labellings of highest score for linear chains, with or without a loss, by Viterbi's algorithm.
 
-Sequences lie one after the other: ``starts`` (sequences + 1, int64) says where each begins among
-the tokens. ``scores`` (tokens, K) are the emissions s_t, ``transitions`` (K, K) has T[j, k] for
-label k after j, ``begin`` and ``finish`` (K,) are added at a sequence's first and last token:
+The tokens of all sequences lie one after the other. ``starts`` (sequences + 1, int64) says where
+each sequence begins. ``scores`` (tokens, K) are the emissions s_t. ``transitions`` (K, K) has
+T[j, k] for label k after label j. ``begin`` and ``finish`` (K,) count at the first and the last
+token of a sequence:
 
     score(z) = begin[z_1] + Σ_t s_t[z_t] + Σ_t T[z_{t−1}, z_t] + Σ_t S[z_{t−2}, z_{t−1}, z_t]
                + finish[z_L]
 
-``second`` holds S, (K, K, K), with the middle label first: second[j, i, k] = S[i, j, k]; it is
-empty for chains of first order. ``alpha`` has the best prefixes by token: of first order
-(longest, 1, K) by their last label, of second order (longest, K, K) by their last label and the
-one before.
+``second`` (K, K, K) holds S with the middle label first: second[j, i, k] = S[i, j, k]. It is empty
+for chains of first order. ``alpha`` has the scores of the best prefixes up to each token. For first
+order its shape is (longest, 1, K), by the last label; for second order (longest, K, K), by the last
+label and the label before it.
 
-The forward pass keeps maxima only, so that its inner loop is one addition and one comparison per
-pair of labels and vectorises; the way back looks for the label that gave the maximum along the best
-path alone. Ties go to the label that comes first.
+The forward pass stores maxima only. So its inner loop takes one addition and one comparison per
+pair of labels, and the compiler vectorises it. The backward pass looks for the labels that gave the
+maxima, on the best path only. Among equal scores the first label wins.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .._jit import jit
 
 @jit
 def path_score(scores, first, last, second, transitions, begin, finish, path):
-    """Score of the labelling ``path`` of the tokens first..last."""
+    """Score of the labelling ``path`` of the tokens first, …, last − 1."""
     total = begin[path[first]] + scores[first, path[first]]
     for t in range(first + 1, last):
         total += transitions[path[t - 1], path[t]] + scores[t, path[t]]
@@ -39,7 +40,7 @@ def path_score(scores, first, last, second, transitions, begin, finish, path):
 
 @jit
 def advance(transitions, before, here):
-    """here[k] = max_j before[j] + T[j, k], four labels at a time in registers."""
+    """here[k] = max_j before[j] + T[j, k], for four labels k at a time."""
     labels = here.shape[0]
     k = 0
     while k + 4 <= labels:
@@ -83,9 +84,9 @@ def best_before(transitions, before, k):
 
 @jit
 def best_last(alpha, finish):
-    """The state in which the best labelling ends, as a number of ``alpha`` read row by row.
+    """The state in which the best labelling ends: a position in ``alpha``, read row by row.
 
-    ``alpha`` is (1, K): a state is the last label; or (K, K): the last label, then the one before.
+    With shape (1, K) a state is the last label; with (K, K) the last label and the label before.
     """
     rows, columns = alpha.shape
     best = 0
@@ -101,13 +102,13 @@ def best_last(alpha, finish):
 
 @jit
 def forward(scores, a, b, second, transitions, begin, truth, cost, work, alpha):
-    """The best prefixes of the tokens a..b; ``cost`` is added for every label but the true one."""
+    """Write the best prefixes of the tokens a, …, b − 1. Every wrong label adds ``cost``."""
     pairs = second.shape[0] > 0
     labels = scores.shape[1]
-    alpha[0] = -np.inf  # of second order: the first token has no label before
+    alpha[0] = -np.inf  # for second order: there is no label before the first token
     for t in range(a, b):
         before = alpha[t - 1 - a]
-        for j in range(labels if pairs and t > a else 1):  # the label before, of second order
+        for j in range(labels if pairs and t > a else 1):  # for second order the label before
             if t == a:
                 work[:] = begin
             elif not pairs:
@@ -118,7 +119,7 @@ def forward(scores, a, b, second, transitions, begin, truth, cost, work, alpha):
                 advance(second[j], before[j], work)
                 work += transitions[j]
             for k in range(labels):
-                # In this order labels stay tied where the last digit of their scores is off.
+                # In this order of additions, equal labels stay equal in spite of rounding errors.
                 best = work[k] + (scores[t, k] + cost)
                 best -= cost if k == truth[t] else 0.0
                 if pairs:
@@ -129,7 +130,7 @@ def forward(scores, a, b, second, transitions, begin, truth, cost, work, alpha):
 
 @jit
 def trace_back(second, transitions, alpha, a, last, state, path):
-    """path[a..last] = the best prefix that ends in a state at the token ``last``."""
+    """Write to ``path`` the best prefix of the tokens a, …, ``last`` that ends in ``state``."""
     if second.shape[0] == 0:
         path[last] = state
         for t in range(last, a, -1):
@@ -146,24 +147,24 @@ def trace_back(second, transitions, alpha, a, last, state, path):
 
 @jit
 def best_path(scores, a, b, second, transitions, begin, finish, truth, cost, work, alpha, path):
-    """path = the best labelling of the tokens a..b, with a cost for every wrong token."""
+    """Write to ``path`` the best labelling of a, …, b − 1, where a wrong token adds ``cost``."""
     forward(scores, a, b, second, transitions, begin, truth, cost, work, alpha)
     trace_back(second, transitions, alpha, a, b - 1, best_last(alpha[b - 1 - a], finish), path)
 
 
 @jit
 def best_other_path(scores, a, b, second, transitions, begin, finish, truth, work, alpha, path):
-    """path = the best labelling of the tokens a..b but the truth.
+    """Write to ``path`` the best labelling of the tokens a, …, b − 1 that differs from the truth.
 
-    If t is the last token that it has wrong, then it is the best prefix that ends in a wrong label
-    there, and after it the truth.
+    Let t be the last wrong token of this labelling. Then the labelling is the best prefix that ends
+    with a wrong label at t, and after t it is the truth.
     """
     forward(scores, a, b, second, transitions, begin, truth, 0.0, work, alpha)
     pairs = second.shape[0] > 0
     labels = scores.shape[1]
     highest = -np.inf
     last = state = 0
-    rest = 0.0  # what the truth scores behind t, except what depends on the label there
+    rest = 0.0  # the truth's score behind t, without what depends on the label at t
     for t in range(b - 1, a - 1, -1):
         here = alpha[t - a]
         for i in range(here.size):
@@ -191,12 +192,12 @@ def best_other_path(scores, a, b, second, transitions, begin, finish, truth, wor
 
 @jit
 def decode(scores, starts, first, last, second, transitions, begin, finish, alpha, path):
-    """path = the labelling of highest score, for the sequences first..last."""
+    """Write to ``path`` the labellings of highest score of the sequences first, …, last − 1."""
     work = np.empty(scores.shape[1])
     for s in range(first, last):
         a = starts[s]
         b = starts[s + 1]
-        path[a:b] = 0  # stands for the truth, which does not matter without a cost
+        path[a:b] = 0  # passed as the truth, too, which does not matter if the cost is 0
         if a < b:
             best_path(
                 scores, a, b, second, transitions, begin, finish, path, 0.0, work, alpha, path
@@ -207,9 +208,10 @@ def decode(scores, starts, first, last, second, transitions, begin, finish, alph
 def worst_path(
     scores, a, b, second, transitions, begin, finish, truth, per_token, work, alpha, path
 ):
-    """path = argmax_z loss(z) + score(z) for the tokens a..b; returns its loss.
+    """Write argmax_z loss(z) + score(z) for the tokens a, …, b − 1 to ``path``; return its loss.
 
-    The loss is the number of wrong tokens if ``per_token``, else 1: then z is not the truth.
+    With ``per_token`` the loss is the number of wrong tokens. Otherwise it is 1, and the maximum is
+    over all labellings but the truth.
     """
     if not per_token:
         best_other_path(scores, a, b, second, transitions, begin, finish, truth, work, alpha, path)
@@ -237,10 +239,11 @@ def most_violated(
     alpha,
     path,
 ):
-    """path = argmax_z loss(z) + score(z) − score(truth), for the sequences first..last.
+    """Write argmax_z loss(z) + score(z) to ``path`` for the sequences first, …, last − 1.
 
-    The loss is the number of wrong tokens if ``per_token``, else 1 for every labelling but the
-    truth. Returns the sums of the maxima and of the losses, times the weight.
+    With ``per_token`` the loss is the number of wrong tokens, otherwise 1 for every labelling but
+    the truth. Returns the sum of the maxima of loss(z) + score(z) − score(truth) and the sum of the
+    losses, both times ``weight``.
     """
     work = np.empty(scores.shape[1])
     total = 0.0
@@ -263,9 +266,9 @@ def most_violated(
 
 @jit
 def slope(start, end, truth, path):
-    """Σ_t of the emission of the labelling less that of the truth, where emissions are end − start.
+    """Σ_t (e_t[path_t] − e_t[truth_t]) with e = end − start: a slope on the line of two points.
 
-    Tokens whose label is true add nothing.
+    Tokens with the true label add nothing.
     """
     total = 0.0
     for t in range(path.shape[0]):

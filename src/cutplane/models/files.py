@@ -57,7 +57,7 @@ def save_model(model: Any, path: Any) -> None:
     """
     kind = type(model).__name__
     if hasattr(model, "best_estimator_"):
-        raise ValueError(f"of a search save the model: best_estimator_ of this {kind}")
+        raise ValueError(f"a {kind} cannot be saved; save its best_estimator_")
     if ESTIMATORS.get(kind) is not model.__class__:
         raise ValueError(f"only cutplane's own estimators can be saved, got {kind}")
     try:

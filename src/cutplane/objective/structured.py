@@ -2,7 +2,7 @@
 
     R(w) = (1/N) Σ_i max_z [Δ(y_i, z) + <w, Ψ(x_i, z) − Ψ(x_i, y_i)>]
 
-(Joachims, Finley & Yu 2009; algorithms.md §4). Any choice of outputs z_i gives a plane below R,
+(Joachims, Finley & Yu 2009). Any choice of outputs z_i gives a plane below R,
 
     a = (1/N) Σ_i Ψ(x_i, z_i) − Ψ(x_i, y_i),    offset = (1/N) Σ_i Δ(y_i, z_i),
 

@@ -1,8 +1,8 @@
 """The report of a model: its certificate, how it converged, and how good it is on some rows.
 
-``report`` applies the model and calls ``write_report``, which needs the answers only: commands that
-read their data in parts have these already. Which measures, figures and tables a report holds
-follows from the kind of model, see ``SECTIONS``.
+``report`` applies the model to the rows, and calls ``write_report`` with its answers. Commands that
+read their data in parts have the answers already, and call ``write_report`` themselves. The kind of
+the model decides about measures, figures and tables; see ``SECTIONS``.
 """
 
 from __future__ import annotations
@@ -30,23 +30,24 @@ from .line import format_percent, format_seconds, plural
 from .plots import calibration_bins, plot_path, worst_gaps
 from .text import RUN_PARAMETERS
 
-MOST_RUNS = 12  # drawn in one figure of convergence
-MOST_RECORDS = 500  # iterations drawn of each
-MOST_PROBLEMS = 20  # listed
-MOST_CLASSES = 20  # of a confusion matrix
-MOST_LISTED = 50  # classes in a table
-MOST_CONFUSIONS = 20  # pairs of classes, where there are too many for a matrix
-MOST_QUERIES = 10  # best ones, and worst ones
-MOST_WEIGHTS = 15  # largest ones, and most negative ones
-MOST_PER_CLASS = 4  # largest ones, and most negative ones, of each class
-GROUPS = 10  # of a calibration curve
-POSITIONS = 10  # of a ranking that NDCG looks at
+# The largest numbers of things that a report shows, and what it shows if there are more.
+MOST_RUNS = 12  # problems in a figure of convergence: those with the largest gaps
+MOST_RECORDS = 500  # iterations of a run: evenly chosen ones
+MOST_PROBLEMS = 20  # problems in the table: those with the largest gaps
+MOST_CLASSES = 20  # classes in a confusion matrix: no matrix, but the most confused pairs
+MOST_LISTED = 50  # classes in a table: the most frequent ones
+MOST_CONFUSIONS = 20  # most confused pairs
+MOST_QUERIES = 10  # best queries, and as many of the worst
+MOST_WEIGHTS = 15  # largest weights, and as many of the most negative ones
+MOST_PER_CLASS = 4  # the same for each class of several
+GROUPS = 10  # points of a calibration curve
+POSITIONS = 10  # k of NDCG@k
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model says about some rows, beside the truth.
+    """What a model predicts for some rows, and the truth.
 
     Attributes
     ----------
@@ -55,11 +56,12 @@ class Answers:
     predicted : ndarray or None
         Labels or values, shape (n_samples,) or (n_samples, n_quantiles).
     scores : ndarray or None
-        Of shape (n_samples,) where a row has one score.
+        Shape (n_samples,) if every row has one score. For structured outputs one number, the score
+        of the model on all examples.
     qid : ndarray or None
         Query or sequence of each row.
     weights : ndarray or None
-        Of the rows.
+        Weights of the rows.
     """
 
     truth: Any
@@ -81,27 +83,27 @@ def report(
 ) -> None:
     """Write a page about a fitted model: certificate, convergence, and quality on some rows.
 
-    The file is one self-contained HTML page: it fetches nothing and runs no script.
+    The file is one self-contained HTML page. It loads nothing from the network and runs no script.
 
     Parameters
     ----------
     model : fitted estimator
-        One of cutplane's; or a pipeline that ends in one, or a search over them.
+        An estimator of cutplane, a pipeline that ends in one, or a search over these.
     X : array-like, sparse matrix or Dataset, shape (n_samples, n_features)
         Rows to measure the model on, better not those it was trained on. For a
         :class:`ChainTagger` a list of matrices, or one matrix with ``qid``; for a
         :class:`StructuredSVM` a list of inputs.
     y : array-like, shape (n_samples,), or None
-        Labels or targets. None takes those of a Dataset; a :class:`OneClassSVM` needs none.
+        Labels or targets. None takes those of a Dataset. A :class:`OneClassSVM` needs none.
     path : path
-        The file to write, such as ``fit.html``. It is replaced if it exists.
+        The file to write, such as ``fit.html``. An existing file is replaced.
     qid : array-like, shape (n_samples,), optional
-        Query of each row of a ranking, or sequence of each token. By default that of a Dataset;
-        without any all rows are one query.
+        Query of each row of a ranking, or sequence of each token. None takes those of a Dataset.
+        Without any, all rows are one query.
     sample_weight : array-like, shape (n_samples,), optional
-        Weights in the measures; not for chains, rankings and structured models.
+        Weights of the rows in the measures. Not for chains, rankings and structured models.
     title : str, optional
-        Heading of the page; by default it names the model.
+        Heading of the page. By default it names the model.
 
     Examples
     --------
@@ -116,7 +118,7 @@ def report(
 def write_report(
     model: Any, answers: Answers, path: Any, *, title: str | None = None, note: str = ""
 ) -> None:
-    """Write the page from the answers of a model; ``note`` says what the rows are."""
+    """Write the page from the answers of a model. ``note`` tells the reader what the rows are."""
     from ..data.files import output
 
     final = fitted_part(model)
@@ -140,7 +142,7 @@ def write_report(
 
 
 def fitted_part(model: Any) -> Any:
-    """The estimator of ours inside pipelines and searches, which must be fitted."""
+    """The fitted estimator of this package inside pipelines and searches."""
     from sklearn.utils.validation import check_is_fitted
 
     found = model
@@ -165,7 +167,7 @@ def _is_ours(model: Any) -> bool:
 
 
 def check_target(path: Any) -> Path:
-    """A file that can be written, before work is spent on its content."""
+    """The path as a Path. An error is raised if the file cannot be written, before other work."""
     from ..data.files import check_writable
 
     target = Path(path)
@@ -178,7 +180,7 @@ def check_target(path: Any) -> Path:
 
 
 def task_of(model: Any) -> str:
-    """What the answers of an estimator are: the key of its section."""
+    """What an estimator predicts: the key of its section in ``SECTIONS``."""
     from sklearn.base import is_classifier, is_regressor
 
     name = type(model).__name__
@@ -249,7 +251,7 @@ def _column(name: str, values: Any, rows: int) -> np.ndarray | None:
 
 
 def _tags(model: Any, X: Any, y: Any, qid: Any) -> Answers:
-    """Tags of tokens; the number of the sequence stands in for ``qid``."""
+    """The answers of a tagger. Their ``qid`` is the number of each token's sequence."""
     if qid is not None:
         from ..structured import sequences_from
 
@@ -291,7 +293,7 @@ def _add_head(page: html.Page, model: Any, answers: Answers) -> None:
 
 
 def in_words(model: Any) -> str:
-    """The certificate of a model, as a person would say it."""
+    """The certificate of a model in sentences."""
     results = list(model.results_)
     words = certificate_in_words(model.certificate_, _family(model))
     if len(results) == 1:
@@ -306,7 +308,7 @@ def in_words(model: Any) -> str:
 
 
 def certificate_in_words(certificate: Certificate, what: str = "model of this kind") -> str:
-    """What a certificate says: objective, bound, and what is left at most."""
+    """What a certificate says in sentences: objective, bound, and the largest possible rest."""
     primal, dual = certificate.primal, certificate.dual
     if not math.isfinite(certificate.gap):
         known = "There is no"
@@ -331,7 +333,7 @@ def certificate_in_words(certificate: Certificate, what: str = "model of this ki
 
 
 def _family(model: Any) -> str:
-    """Among which models no better one exists."""
+    """The kind of models among which this one is nearly the best."""
     if getattr(model, "kernel", None) is not None:
         return "model with this kernel"
     structured = type(model).__name__ in ("ChainTagger", "StructuredSVM")
@@ -339,7 +341,7 @@ def _family(model: Any) -> str:
 
 
 def _two_numbers(primal: float, dual: float) -> tuple[str, str]:
-    """Both with as few digits as keep the gap, the objective rounded up and the bound down."""
+    """Objective and bound with few digits, rounded up and down. The gap grows by half at most."""
     for digits in range(4, 18):
         above = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(primal))
         below = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(dual))
@@ -366,7 +368,7 @@ def _ending(results: Sequence[SolveResult]) -> str:
 
 
 def _add_fit(page: html.Page, model: Any) -> None:
-    """Convergence, and the problems if there are several."""
+    """Add figures of the convergence, and a table of the problems if there are several."""
     page.section("The fit")
     results = dict(zip(_problem_names(model), model.results_, strict=True))
     by_gap = sorted(results, key=lambda name: -results[name].certificate.relative_gap)
@@ -413,14 +415,17 @@ def _add_fit(page: html.Page, model: Any) -> None:
 
 
 def _from_first_iteration(result: SolveResult) -> SolveResult:
-    """A result whose clock begins there: compiling and loading would hide the rest."""
+    """The result with a clock that starts at the first iteration.
+
+    Compiling and loading may take so long that they would hide all iterations.
+    """
     began = result.trace[0].seconds
     trace = (dataclasses.replace(record, seconds=record.seconds - began) for record in result.trace)
     return dataclasses.replace(result, trace=tuple(trace))
 
 
 def _problem_names(model: Any) -> list[str]:
-    """A name for each problem, all different."""
+    """A name for each problem. All names are different."""
     count = len(model.results_)
     classes = getattr(model, "classes_", ())
     quantiles = np.atleast_1d(getattr(model, "quantile", ()))
@@ -467,7 +472,7 @@ def _add_classes(page: html.Page, model: Any, answers: Answers) -> None:
 
 
 def _same_type(truth: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels that can be compared and sorted together."""
+    """Both kinds of labels in one type, so that they can be compared and sorted together."""
     kinds = {truth.dtype.kind, predicted.dtype.kind}
     if kinds <= set("iufb") or (len(kinds) == 1 and kinds != {"O"}):
         return truth, predicted
@@ -546,7 +551,7 @@ def _part(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
 def _add_many_classes(
     page: html.Page, answers: Answers, truth: np.ndarray, predicted: np.ndarray, of: str = "rows"
 ) -> None:
-    """Accuracy, a table of the classes, and which of them are taken for which."""
+    """Add the accuracy, a table of the classes, and which classes are confused."""
     from sklearn import metrics
 
     labels = np.unique(np.concatenate([np.unique(truth), np.unique(predicted)]))
@@ -579,7 +584,7 @@ def _add_confusion(
     weights: np.ndarray | None,
     labels: np.ndarray,
 ) -> None:
-    """The confusion matrix; of many classes the pairs that are confused most."""
+    """Add the confusion matrix, or for many classes the pairs that are confused most."""
     from sklearn.metrics import confusion_matrix
 
     if len(labels) <= MOST_CLASSES:
@@ -647,11 +652,11 @@ def _add_ranking(page: html.Page, model: Any, answers: Answers) -> None:
     if (pairs.comparable > 0).any():
         swapped = metrics.swapped_pairs(truth, scores, qid=query)
         shown |= {"swapped pairs": _per_cent(swapped), "Somers' D": f"{1.0 - 2.0 * swapped:.4f}"}
-    if truth.min() < 0.0:  # gains are not negative
+    if truth.min() < 0.0:
         page.tiles(shown)
         page.say("NDCG needs targets that are not negative.")
         return
-    gains = "exponential" if truth.max() <= 1000.0 else "linear"  # 2^y ends at 1024
+    gains = "exponential" if truth.max() <= 1000.0 else "linear"  # 2^1024 is not finite
     values, relevant = metrics.ndcg_by_query(truth, scores, query, POSITIONS, gains)
     name = f"NDCG@{POSITIONS}"
     page.tiles({name: f"{values.mean():.4f}", **shown})
@@ -802,7 +807,7 @@ SECTIONS: dict[str, Callable[[html.Page, Any, Answers], None]] = {
 
 
 def _add_path(page: html.Page, model: Any) -> None:
-    """Scores and gaps of a search over C."""
+    """Add the scores and gaps of a search over C."""
     from matplotlib.figure import Figure
 
     page.section("The path of C")
@@ -825,7 +830,7 @@ def _add_path(page: html.Page, model: Any) -> None:
 
 
 def _add_weights(page: html.Page, model: Any, final: Any) -> None:
-    """The largest weights of a linear model; of others what predictions are computed from."""
+    """Add the largest weights of a linear model, or the number of support vectors."""
     coef = None if task_of(final) == "outputs" else getattr(final, "coef_", None)
     if coef is None:
         if hasattr(final, "support_"):
@@ -876,20 +881,20 @@ def _add_weights(page: html.Page, model: Any, final: Any) -> None:
 
 
 def _extremes(values: np.ndarray, most: int) -> np.ndarray:
-    """Where the largest positive and the most negative values are, in falling order."""
+    """The positions of the largest positive and the most negative values, in falling order."""
     order = np.argsort(-values, kind="stable")
     top, bottom = order[:most], order[max(0, len(order) - most) :]
     return np.concatenate([top[values[top] > 0.0], bottom[values[bottom] < 0.0]])
 
 
 def _feature_names(model: Any, final: Any, width: int) -> Callable[[int], str]:
-    """The name of a column: the model's, that of the pipeline's step before it, or a number."""
+    """A function that names a column: by the model, by a step of the pipeline, or by number."""
     names = getattr(final, "feature_names_in_", None)
     outer = getattr(model, "best_estimator_", model)
     if names is None and hasattr(outer, "steps"):
         try:
             names = outer[:-1].get_feature_names_out()
-        except (AttributeError, ValueError, TypeError):  # a step that has none
+        except (AttributeError, ValueError, TypeError):  # some step has no names
             names = None
     if names is None or len(names) != width:
         return lambda k: f"feature {k}"
@@ -897,7 +902,7 @@ def _feature_names(model: Any, final: Any, width: int) -> Callable[[int], str]:
 
 
 def _add_origin(page: html.Page, model: Any) -> None:
-    """Parameters, timings, machine and versions."""
+    """Add parameters, timings, machine and versions."""
     page.section("How it was made")
     parameters = {
         name: html.shortened(value, 200)

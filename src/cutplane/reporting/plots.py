@@ -24,11 +24,11 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#555555"
 FEW_COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 SIZE = (7.0, 5.4)  # inches
 SQUARE = (5.0, 5.0)
-SKIPPED = 0.25  # part of the iterations that need not fit into the upper panel
-MOST_MARKED = 15  # iterations; longer runs are drawn without a mark for each
-MOST_SHADED = 3  # runs
-MOST_NAMES, SLOWEST = 16, 5  # of more runs only the slowest few are named
-SMALLEST_GAP = 1e-16  # a gap of zero has no place on a logarithmic axis
+SKIPPED = 0.25  # this part of the iterations need not fit into the upper panel
+MOST_MARKED = 15  # runs of more iterations are drawn without a mark for each
+MOST_SHADED = 3  # with more runs the space between objective and bound is not shaded
+MOST_NAMES, SLOWEST = 16, 5  # with more runs than MOST_NAMES the legend names the slowest only
+SMALLEST_GAP = 1e-16  # drawn for smaller gaps, because a logarithmic axis has no 0
 
 
 def plain(ax: Axes) -> None:
@@ -43,7 +43,7 @@ def plain(ax: Axes) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """One curve of each kind."""
+    """The curves of one fit."""
 
     label: str
     x: np.ndarray
@@ -61,17 +61,17 @@ def plot_convergence(
 ) -> Axes:
     """Plot objective, lower bound and gap of one or more fits.
 
-    The upper panel shows the objective falling and the lower bound rising until they meet, zoomed
-    to where they do: the first iterations are often orders of magnitude away. The lower panel
-    shows the relative gap on a logarithmic axis. The last point of a curve is the certificate of
-    the fit. Several runs share the panels; each objective is then divided by its final value, so
-    that all of them meet at 1.
+    The upper panel shows how the objective falls and the lower bound rises until they meet. It is
+    zoomed to the place where they meet, because the first iterations are often orders of magnitude
+    away. The lower panel shows the relative gap on a logarithmic axis. The last point of a curve is
+    the certificate of the fit. Several runs share the panels. Then each objective is divided by its
+    final value, so that all of them meet at 1.
 
     Parameters
     ----------
     results : SolveResult, fitted estimator, or a list or dict of these
-        A dict's keys are the labels. A multi-class estimator counts as one run
-        per class.
+        A dict's keys are the labels. An estimator with several problems counts as one run per
+        problem.
     x : {'iteration', 'seconds'}, default='iteration'
         The horizontal axis.
     ax : matplotlib Axes, optional
@@ -133,9 +133,10 @@ def _runs(results: Any, x: str, labels: Sequence[str] | None) -> list[Run]:
 
 
 def _run(label: str, result: SolveResult, x: str) -> Run:
-    """The curves of a fit. They end with its certificate, which is proved after the last iteration.
+    """The curves of a fit. They end with its certificate, not with its last iteration.
 
-    Both differ in the last digits: the proof computes objective and bound anew from the data.
+    The two differ in the last digits, because the solver computes the objective and the bound of
+    the certificate anew from the data.
     """
     run = Run(label, *map(result.column, (x, "primal", "dual", "relative_gap")))
     proved = result.certificate
@@ -196,7 +197,7 @@ def _headline(runs: list[Run], x: str) -> str:
 
 
 def _draw_objectives(ax: Axes, runs: list[Run], **place: Any) -> None:
-    """Objectives and bounds, with a legend at this place; of several runs relative to the end."""
+    """Draw objectives and bounds, of several runs relative to the end. ``place``: of the legend."""
     several = len(runs) > 1
     ends = [run.primal[-1] if several and run.primal[-1] > 0.0 else 1.0 for run in runs]
     low, high = _window(runs, ends)
@@ -226,7 +227,7 @@ def _draw_objectives(ax: Axes, runs: list[Run], **place: Any) -> None:
 
 
 def _window(runs: list[Run], ends: Sequence[float]) -> tuple[float, float]:
-    """Limits that show where the curves meet, and, if there is room, where they begin."""
+    """Limits of the axis that show where the curves meet, and also where they begin if it fits."""
     lows, highs = [], []
     for run, end in zip(runs, ends, strict=True):
         first, middle = int(SKIPPED * len(run.x)), len(run.x) // 2
@@ -255,7 +256,7 @@ def _draw_gaps(ax: Axes, runs: list[Run]) -> None:
 
 
 def _colours(runs: list[Run]) -> list[Any]:
-    """One per run: few well apart, many in the order of their ends."""
+    """A colour per run: distinct ones for few runs, a scale in the order of the ends for many."""
     if len(runs) <= len(FEW_COLOURS):
         return list(FEW_COLOURS[: len(runs)])
     import matplotlib
@@ -287,17 +288,17 @@ def _finish_x(ax: Axes, runs: list[Run], x: str) -> None:
 def plot_path(path: Any, *, scores: Any = None, ax: Axes | None = None) -> Axes:
     """Plot score and gap along a path of C.
 
-    The upper panel shows the score of the held-out rows against C, with every fold and their
-    mean, or the iterations where there are no scores. The lower panel shows the relative gap that
-    was left at each C, the worst of all folds and classes, on a logarithmic axis: scores that lie
-    closer together than the gaps allow need not mean anything.
+    The upper panel shows the score of the held-out rows against C, for every fold and for their
+    mean. Without scores it shows the iterations. The lower panel shows the relative gap at each C,
+    the largest of all folds and classes, on a logarithmic axis. If the gaps are large, small
+    differences between scores may come from unfinished fits.
 
     Parameters
     ----------
     path : LinearSVCCV or LinearSVCPath
         A fitted search, or a path.
     scores : array-like, shape (n_Cs,) or (n_folds, n_Cs), optional
-        Of the models of a path, from data of your own; a search has its own.
+        Scores of the models of a path, on data of your own. A search has its own scores.
     ax : matplotlib Axes, optional
         Where to draw the scores, or the iterations if there are none. Without it a new pyplot
         figure gets two panels, the second with the relative gap.
@@ -350,7 +351,7 @@ def worst_gaps(search: Any) -> np.ndarray:
 
 
 def _curves(path: Any, scores: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
-    """Values of C, scores by fold, largest gaps and iterations."""
+    """Values of C, scores by fold if there are any, largest gaps, and iterations."""
     if hasattr(path, "scores_"):
         if scores is not None:
             raise ValueError("scores belong to a path without any; this search has its own")
@@ -392,9 +393,10 @@ def plot_calibration(
 ) -> Axes:
     """Plot observed frequencies of classes against their predicted probabilities.
 
-    Rows are sorted by the probability of the class and cut into bins of as many rows each; a bin
-    is a point at its mean probability and the share of its rows that are of the class. Points of a
-    calibrated model lie on the diagonal, up to chance: the bars are two standard errors.
+    The rows are sorted by the probability of the class and divided into bins of equally many rows.
+    A bin is a point at its mean probability and at the share of its rows that are of the class. The
+    points of a calibrated model lie near the diagonal. The bars of two standard errors show how
+    near, up to chance.
 
     Parameters
     ----------
@@ -402,19 +404,20 @@ def plot_calibration(
     X : array-like or sparse matrix, shape (n_samples, n_features)
         Rows that the model was not fitted to.
     y : array-like, shape (n_samples,)
-        Their classes.
+        The classes of the rows.
     n_bins : int, default=10
-        Bins of as many rows each.
+        Number of bins.
     label : str, optional
-        Of the model, before the name of the class and the Brier score (the mean squared
-        error of its probabilities).
+        A name of the model for the legend. The name of the class and the Brier score, the mean
+        squared error of the probabilities, follow it.
     ax : matplotlib Axes, optional
-        Where to draw, also over the curves of another model. Without it a new pyplot figure.
+        Where to draw. It may have the curves of other models. Without it a new pyplot figure is
+        made.
 
     Returns
     -------
     ax : matplotlib Axes
-        One curve for two classes, that of the second; otherwise one per class.
+        With one curve per class; for two classes with the curve of the second only.
 
     Examples
     --------
@@ -462,7 +465,11 @@ def plot_calibration(
 def calibration_bins(
     values: np.ndarray, own: np.ndarray, count: int, weights: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """In bins of equally many rows, by rising value: mean value, share of own rows, and rows."""
+    """Divide rows into ``count`` bins of equally many rows, by rising value.
+
+    Returns for every bin the mean value, the share of rows with ``own`` true, and the number of
+    rows. Bins without weight are left out.
+    """
     order = np.argsort(values, kind="stable")
     bins = []
     for rows in np.array_split(order, min(count, len(order))):

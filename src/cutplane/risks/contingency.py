@@ -76,8 +76,9 @@ class TableMeasure:
     loss : callable
         ``loss(tp, fp, fn, tn)`` of float64 arrays of one shape; values in [0, 1].
     search : {'ratio', 'size', 'corners', 'tables'}
-        What is known of the loss, see the module: it is a ``Ratio``; a function of tp + fp alone;
-        quasi-convex in each of tp and fp; or nothing.
+        The property of the loss; see the module. 'ratio': it is a ``Ratio``. 'size': it is a
+        function of tp + fp alone. 'corners': it is quasi-convex in tp and in fp. 'tables': none of
+        these is known.
     """
 
     name: str
@@ -91,14 +92,16 @@ class TableMeasure:
 
 @dataclass(frozen=True)
 class Ratio:
-    """What is wrong over what is wrong or right; ``fp`` is at least ``tn``.
+    """A loss wrong / (wrong + right), where wrong = fp·FP + fn·FN and right = tp·TP + tn·TN.
+
+    TP, FP, FN and TN are the counts of a table.
 
     Attributes
     ----------
     tp, fp, fn, tn : float
-        The weight of each count.
+        The weights of the counts; ``fp`` is at least ``tn``.
     rates : bool
-        Whether the counts of each class are divided by its size before.
+        Whether the counts of each class are first divided by the size of the class.
     """
 
     tp: float = 1.0
@@ -108,7 +111,7 @@ class Ratio:
     rates: bool = False
 
     def weights(self, positives: Any, negatives: Any) -> tuple[Any, Any, Any, Any]:
-        """Of tp, fp, fn and tn."""
+        """The weights of tp, fp, fn and tn; with ``rates`` in proportion to the divided ones."""
         p, n = (negatives, positives) if self.rates else (1.0, 1.0)
         return p * self.tp, n * self.fp, p * self.fn, n * self.tn
 
@@ -212,7 +215,7 @@ def table_measure(measure: str | Loss, beta: float = 1.0) -> TableMeasure:
 
 
 def checked(name: str, loss: Loss, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-    """A user's loss of some tables, or an error that says what is wrong with it."""
+    """The values of a user's loss for some tables. If they are wrong, an error says why."""
     counts = {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
     try:
         values = np.asarray(loss(*(count.copy() for count in counts.values())), np.float64)
@@ -248,7 +251,7 @@ class Ranked(NamedTuple):
 
 
 class Worst(NamedTuple):
-    """The table where a risk is attained, and the risk."""
+    """The value of the risk, and the table where it is attained."""
 
     value: float
     true_positives: int
@@ -285,19 +288,20 @@ class Tables(ABC):
     def worst(self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float) -> Worst:
         """The table of largest V.
 
-        g and h are finite, of shapes (p + 1,) and (n + 1,), and sums of the scores. ``rounding`` is
-        0 for the table alone. Otherwise what rounding does to a loss, at most: the value is at
-        least V of every table in exact arithmetic, if g and h are at least what they stand for. A
-        loss that is computed as 0 is 0; that of concave losses is relative to them.
+        g and h are finite sums of the scores, of shapes (p + 1,) and (n + 1,). With ``rounding`` 0
+        the search finds the table. Otherwise ``rounding`` is a bound on the rounding error of a
+        loss; for a ``Ratio`` a relative one. The returned value is then at least V of every
+        table in exact arithmetic, provided that g and h are at least the exact sums. A loss that is
+        computed as 0 is exactly 0.
         """
 
     def digest(self) -> bytes:
-        """Identifies the measure."""
+        """A fingerprint of the measure."""
         return digest_of(self.measure.name)
 
 
 class RatioTables(Tables):
-    """Of a ``Ratio``."""
+    """Tables of a loss that is a ``Ratio``."""
 
     def __init__(self, measure: TableMeasure, positives: int, negatives: int) -> None:
         super().__init__(measure, positives, negatives)
@@ -311,7 +315,7 @@ class RatioTables(Tables):
 
 
 class SizeTables(Tables):
-    """Of losses that depend on tp + fp alone."""
+    """Tables of a loss that depends on tp + fp alone."""
 
     def worst(self, g: np.ndarray, h: np.ndarray, scores: Ranked, rounding: float) -> Worst:
         order = np.lexsort((scores.low, scores.high))[::-1]
@@ -324,7 +328,7 @@ class SizeTables(Tables):
 
 
 class TiledTables(Tables):
-    """Of losses that are quasi-convex in each of tp and fp: largest at a corner of every tile."""
+    """Tables of a loss that is quasi-convex in tp and in fp: it is largest at a tile's corner."""
 
     def __init__(self, measure: TableMeasure, positives: int, negatives: int) -> None:
         super().__init__(measure, positives, negatives)
@@ -339,7 +343,7 @@ class TiledTables(Tables):
     def _bounds(
         self, last_rows: np.ndarray, last_columns: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Δ at the first table of every tile, and a bound of the largest of the tile."""
+        """Δ at the first table of every tile, and an upper bound on the largest Δ of the tile."""
         corners = [
             self.losses(a[:, None], b)
             for a in (self._rows, last_rows)
@@ -380,9 +384,9 @@ class TiledTables(Tables):
         largest: np.ndarray,
         least: float,
     ) -> Worst:
-        """The table of largest V in some tiles, if above ``least``; their largest Δ is known then.
+        """The table of largest V in some tiles, if V is above ``least``.
 
-        ``largest`` is that of g + h in every tile.
+        ``largest`` has the largest g + h of every tile. This also stores the tiles' largest Δ.
         """
         row, column = np.unravel_index(tiles, self._top.shape)
         a = self._rows[row][:, None, None] + np.arange(self._height)[:, None]
@@ -401,12 +405,12 @@ class TiledTables(Tables):
 
 
 class AnyTables(TiledTables):
-    """Tables of a user's loss, about which only is known that it lies in [0, 1]."""
+    """Tables of a user's loss, of which only is known that it lies in [0, 1]."""
 
     def _bounds(
         self, last_rows: np.ndarray, last_columns: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As of other tiles: all tables if they are few, else 1 until a tile is opened."""
+        """As in the base class: from all tables if they are few; else 1 until a tile is opened."""
         if (self.p + 1) * (self.n + 1) <= FEW_TABLES and self.n < BLOCK:
             first = np.empty((len(self._rows), len(self._columns)))
             top = np.empty_like(first)
@@ -415,7 +419,7 @@ class AnyTables(TiledTables):
                 first[i] = every[0, self._columns]
                 top[i] = np.maximum.reduceat(every.max(axis=0), self._columns)
             return first, top
-        # Nothing, or all, of a class is where a loss divides by 0: these are checked at once.
+        # A loss may divide by 0 if a class is predicted never or always. So check these tables now.
         every_a, every_b, none = np.arange(self.p + 1), np.arange(self.n + 1), np.array([0])
         for tp, fp in ((none, every_b), (every_a, none)):
             self.losses(tp, fp)
@@ -424,7 +428,7 @@ class AnyTables(TiledTables):
         return first, np.ones_like(first)
 
     def digest(self) -> bytes:
-        """Identifies the measure, by its values."""
+        """A fingerprint of the measure, from its values."""
         return digest_of(self.measure.name, self._promised, self._first)
 
 

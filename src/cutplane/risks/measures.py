@@ -100,8 +100,8 @@ class MeasureRisk(ListwiseRisk):
         ----------
         scores : Ranked
         rounding : float
-            0, or the rounding of sums and losses relative to their size, at most: the value is
-            then at least the maximum in exact arithmetic, but for a factor 1 + a few roundings.
+            0, or a bound on the relative rounding errors of sums and losses. With the latter the
+            value is at least the maximum in exact arithmetic, up to a factor 1 + a few roundings.
         """
 
     def rates(self, table: Worst) -> tuple[float, float]:
@@ -141,9 +141,8 @@ class MeasureRisk(ListwiseRisk):
         return value * (1.0 + MANY * ROUNDING)
 
     def running_sums(self, scores: Ranked) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of all positives' scores but the a highest ones, and of the b highest negatives'.
-
-        Shapes are (p + 1,) and (n + 1,).
+        """For every a the sum of all positives' scores but the a highest, and for every b the sum
+        of the b highest negatives' scores: shapes (p + 1,) and (n + 1,).
         """
         p, (high, low) = self.positives, scores
         missed, alarms = np.empty(p + 1), np.empty(self.negatives + 1)
@@ -158,7 +157,7 @@ class MeasureRisk(ListwiseRisk):
 
 
 class TableRisk(MeasureRisk):
-    """The risk of a loss of the table, of the prediction s > 0, over all labellings.
+    """The risk of any loss of the contingency table. It bounds the loss of the prediction s > 0.
 
     Parameters
     ----------
@@ -187,7 +186,7 @@ class TableRisk(MeasureRisk):
     def worst(self, scores: Ranked, rounding: float) -> Worst:
         missed, alarms = self.running_sums(scores)
         if not (np.isfinite(missed[0]) and np.isfinite(alarms[-1])):
-            return Worst(np.inf, self.positives, 0)  # sums of such scores are no numbers
+            return Worst(np.inf, self.positives, 0)  # the sums of such scores may be NaN
         g, h = missed / -self.total, alarms / self.total
         if rounding > 0.0:
             g, h = g + rounding * np.abs(g), h + rounding * np.abs(h)
@@ -198,9 +197,9 @@ class TableRisk(MeasureRisk):
 
 
 class TopRisk(MeasureRisk):
-    """Positives missed by the k highest rows: Δ = 1 − a/k, or 1 − a/p for the recall.
+    """The risk of the k highest rows: Δ = 1 − a/k for precision, or 1 − a/p for recall.
 
-    k = p is the point where precision equals recall (PRBEP).
+    With k = p precision equals recall (PRBEP).
 
     Parameters
     ----------
@@ -232,7 +231,7 @@ class TopRisk(MeasureRisk):
         most = min(self.k, self.positives)
         a = np.arange(most, max(0, self.k - self.negatives) - 1, -1)
         b, f, exchanged = self.k - a, self.positives - a, most - a
-        # Without an exchange b or f may be 0; nothing is divided then.
+        # b or f may be 0, but only without an exchange; then the numerator is 0, too.
         false_positives = alarms[b] * (exchanged / (np.maximum(b, 1) * self.total))
         false_negatives = missed[a] * (exchanged / (np.maximum(f, 1) * self.total))
         values = exchanged / self._size + false_positives - false_negatives
@@ -261,9 +260,8 @@ def best_threshold(
 ) -> float:
     """The t for which predicting ``score > t`` as positive is best on these rows.
 
-    Every cut between two different scores is tried; rows of equal score are never
-    parted. Of equally good cuts the one with the fewest rows above it is taken.
-    O(rows·log rows).
+    The function tries every cut between two different scores. It never parts rows of equal score.
+    Among equally good cuts, the one with the fewest rows above it wins. O(rows·log rows).
 
     Parameters
     ----------
@@ -272,17 +270,17 @@ def best_threshold(
     labels : ndarray, shape (rows,)
         −1 or +1.
     weights : ndarray, shape (rows,)
-        At least 0; rows of weight 0 are left out, and some row has more.
+        At least 0, and not all 0. Rows of weight 0 are left out.
     k : float, default=None
-        None makes the weight of wrongly predicted rows least. With k rows of weight k in total are
-        predicted, or else the most that is below k. Only if not one row could be predicted that
-        way, because those of the highest score weigh more than k together, are these predicted.
+        None minimises the weight of wrongly predicted rows. With k, rows of total weight k are
+        predicted positive, or of the largest weight below k if ties allow no better. If the rows of
+        the highest score alone weigh more than k, these are predicted positive.
 
     Returns
     -------
     float
-        Midway between the scores on both sides of the cut. Below all scores, or
-        above them, by half the distance between the outermost two.
+        Midway between the scores on both sides of the cut. A cut below or above all scores is half
+        the distance of the two outermost scores away.
     """
     kept = weights > 0.0
     levels, level_of = np.unique(-scores[kept], return_inverse=True)  # from high to low

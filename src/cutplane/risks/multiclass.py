@@ -1,7 +1,7 @@
-"""Losses of one score per class.
+"""Risks of rows that have one score per class: means of the losses
 
-Crammer–Singer hinge: mean of max_c (1[c ≠ y] + s_c − s_y). Multinomial logistic: mean of
-log Σ_c exp(s_c) − s_y.
+max_c (1[c ≠ y] + s_c − s_y)    of Crammer and Singer,
+log Σ_c exp(s_c) − s_y          multinomial logistic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .base import Mixture, Risk, Scores, Targets
 
 
 class ClassScoresRisk(Risk):
-    """One score per class. ``_loops`` has the loss: its value, coefficients and slopes."""
+    """Base of these risks. ``_loops`` has the value, the coefficients and the slopes of a loss."""
 
     has_bias = False
     _loops: ModuleType
@@ -46,7 +46,7 @@ class ClassScoresRisk(Risk):
 
 
 class CrammerSingerRisk(ClassScoresRisk):
-    """A row's loss is that of its most violating class."""
+    """The hinge of Crammer and Singer: the class that violates the margin most decides."""
 
     _loops = multiclass
 
@@ -58,7 +58,7 @@ class CrammerSingerRisk(ClassScoresRisk):
         apart = high - own
         part = apart - high
         rest = (high - (apart - part)) - (own + part)  # apart + rest is exact
-        # Near the margin apart + 1 is exact, so that the smaller digits count.
+        # Near the margin apart + 1 is exact, so the bound keeps the digits of ``rest``.
         above = (apart + 1.0) + (rest + (low - low[rows, labels][:, None]))
         above += error + error[rows, labels][:, None] + FEW * ROUNDING * np.abs(above)
         above[rows, labels] = 0.0
@@ -69,7 +69,7 @@ class CrammerSingerRisk(ClassScoresRisk):
 
 
 class MultinomialRisk(ClassScoresRisk):
-    """Exponentials of the scores are proportional to the probabilities of the classes."""
+    """The multinomial logistic loss. Probabilities of classes are proportional to exp(s_c)."""
 
     smooth = True
     work = 10.0
@@ -79,10 +79,10 @@ class MultinomialRisk(ClassScoresRisk):
         self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
     ) -> float:
         rows, labels = np.arange(len(high)), targets.labels
-        # The loss moves by no more than the scores of some class and of the own one.
+        # The loss moves by no more than the scores of the row's own class and of one other class.
         error = error + np.abs(low) + FEW * ROUNDING * np.abs(high)
         losses = np.logaddexp.reduce(high - high[rows, labels][:, None], axis=1)
-        # Every one of the sums has a rounding error of its own.
+        # Each addition in the sum over classes has a rounding error.
         losses *= 1.0 + FEW * high.shape[1] * ROUNDING
         losses += error.max(axis=1) + error[rows, labels] + MANY * ROUNDING * losses
         return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)

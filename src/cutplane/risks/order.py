@@ -20,7 +20,7 @@ _MOVES = 4
 
 
 class ScoreOrder:
-    """Sorts the same number of scores again and again, in buffers it keeps.
+    """Sorts scores, always the same number of them. It keeps its buffers from call to call.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ class ScoreOrder:
         Parameters
         ----------
         scores : ndarray of float64, shape (rows,)
-            Contiguous. What is not a number may end up anywhere.
+            Contiguous. NaN may end up anywhere.
         executor : Executor
 
         Returns
         -------
         order : ndarray of uint32, shape (rows,)
-            Reused by the next call.
+            The next call overwrites it.
         """
         if self.rows <= _FEW:
             self._order[:] = np.argsort(scores, kind="stable")

@@ -1,4 +1,4 @@
-"""Counts the violated pairs of given rows, for any scores: see ``risks.pairs``."""
+"""Counts the violated pairs of rows at given scores: what the risks in ``risks.pairs`` need."""
 
 from __future__ import annotations
 
@@ -10,44 +10,53 @@ from ..exec import Executor
 from ..loops import pairs as loops
 from .order import ScoreOrder
 
-# Up to this many rows of a query are compared with one another.
+# In a query of at most so many rows, every row is compared with every other row.
 _SMALL = 400
-# And this many at the leaves of the tree.
+# The same for a leaf of the tree that divides a larger query.
 _LEAF = 128
-# Rows that make one piece of work, or up to twice as many. Pieces depend on the data only.
+# A piece of work has at least so many rows, and fewer than twice as many. Pieces depend on the data
+# alone.
 _PIECE = 1 << 16
-# Two levels are uneven if one has this many times the rows of the other. Then the few are put into
-# a table with so many cells per key, and the many are worked on in pieces of so many rows.
+# Two levels are uneven if one has at least so many times the rows of the other. Then the scores of
+# the few rows go into a table with _CELLS cells per score, and a piece of work has at least
+# _MANY_PIECE of the many rows.
 UNEVEN = 6
 _CELLS = 16
 _MANY_PIECE = 1 << 14
 
 
 class PairLayout:
-    """Rows by query and target, without those that are in no pair, small queries first.
+    """The rows that are in pairs, sorted by query and target, small queries first.
+
+    The position of a row in this order is its place. A level is a run of places of one query and
+    target.
 
     Attributes
     ----------
+    weighted : bool
+        Whether weights differ from 1. If not, pairs are counted in integers.
     ids : ndarray, shape (all queries,)
-        Their numbers, ascending.
+        The numbers of all queries, ascending.
     rows : ndarray of uint32, shape (places,)
-        Row at each place.
+        The row at each place.
     weights : ndarray of float64, shape (places,)
+    levels : ndarray of int64, shape (levels + 1,)
+        The first place of each level.
     after : ndarray of int64, shape (places,)
-        First place behind the rows with the same query and target.
+        For each place the first one behind its level.
     starts : ndarray of int64, shape (queries + 1,)
-        First place of each query that has a pair.
+        The first place of each query that has a pair.
     members : ndarray of int64, shape (queries,)
-        Their positions in ``ids``.
+        The positions of these queries in ``ids``.
     small : int
-        Number of queries that come before the large ones.
+        How many of these queries are small; they come first.
     """
 
     def __init__(
         self, targets: np.ndarray, queries: np.ndarray | None, weights: np.ndarray | None
     ) -> None:
         if weights is not None and np.all(weights == 1.0):
-            weights = None  # whole numbers are counted
+            weights = None
         self.weighted = weights is not None
         self.ids, number = np.zeros(1, np.int64), np.zeros(len(targets), np.int64)
         if queries is not None:
@@ -68,7 +77,6 @@ class PairLayout:
         self.starts = np.concatenate([[0], np.cumsum(sizes[self.members])]).astype(np.int64)
         self.rows = rows.astype(np.uint32)
         self.weights = np.ones(len(rows)) if weights is None else weights[rows]
-        # Levels: runs of one query and target.
         new, y, q = np.ones(len(rows), bool), targets[rows], number[rows]
         new[1:] = (y[1:] != y[:-1]) | (q[1:] != q[:-1])
         self.levels = np.append(np.flatnonzero(new), len(rows))
@@ -90,17 +98,17 @@ class PairLayout:
 
 
 class _Tree:
-    """How the large queries are split: lines (start, mid, stop, side), parents first.
+    """How the large queries are split: nodes (start, mid, stop, side), parents before children.
 
-    ``wide`` are the nodes that are divided among threads; ``tasks`` ranges of the
-    others, ``nodes``, whole subtrees of together about ``_PIECE`` rows.
+    Several threads work on one node of ``wide``. All other nodes are in ``nodes``. ``tasks`` are
+    ranges of these, each of entire subtrees with about ``_PIECE`` rows together.
     """
 
     def __init__(self, layout: PairLayout) -> None:
         nodes = np.empty((len(layout.levels), 4), np.int64)
         nodes = nodes[: loops.plant(layout.levels, layout.starts[layout.small :], _LEAF, nodes)]
         size = nodes[:, 2] - nodes[:, 0]
-        parent = np.append(nodes[1:, 0] < nodes[:-1, 2], False)  # the next node is a part of it
+        parent = np.append(nodes[1:, 0] < nodes[:-1, 2], False)  # the next node is its child
         wide = size >= np.where(parent, 1, 2) * _PIECE
         self.wide = [(a, b, c, d) for a, b, c, d in nodes[wide].tolist()]
         self.nodes = nodes[~wide]
@@ -116,7 +124,7 @@ class _Tree:
 
 
 class PairCounter:
-    """Finds the violated pairs of given rows, for any scores, in buffers it keeps.
+    """Counts the violated pairs at any scores. It keeps its buffers from call to call.
 
     Parameters
     ----------
@@ -139,7 +147,7 @@ class PairCounter:
             self._sums, self._values = np.empty(places), np.empty(places)
             sizes = np.diff(starts[layout.small :])
             self._query_of = np.repeat(np.arange(len(sizes), dtype=np.uint32), sizes)
-            # (query, start, stop) of what one task finishes
+            # (query, start, stop): the places whose coefficients one task computes.
             self._pieces = [
                 (query, *part)
                 for query in range(layout.small, len(layout.members))
@@ -154,7 +162,7 @@ class PairCounter:
         coef: np.ndarray,
         executor: Executor,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs with s_i − margin < s_j, by query.
+        """Count the pairs with s_i − margin < s_j of each query, where target i is above target j.
 
         Parameters
         ----------
@@ -162,7 +170,7 @@ class PairCounter:
         margin : float
         factors : ndarray of float64, shape (queries with a pair,)
         coef : ndarray of float64, shape (rows,)
-            Gets factor·w_i (c⁻_i − c⁺_i) for rows that are in a pair.
+            Gets factor·w_i (c⁻_i − c⁺_i) for rows that are in a pair; see ``risks.pairs``.
         executor : Executor
 
         Returns
@@ -186,12 +194,12 @@ class PairCounter:
         return sums[0], sums[1]
 
     def masses(self, slopes: np.ndarray) -> np.ndarray:
-        """w(c⁻ + c⁺) by place, of the last count, whose coefficients for factors of 1 are given."""
+        """w(c⁻ + c⁺) by place, of the last count. ``slopes`` are its coefficients for factors 1."""
         down, up = self._counts.reshape(2, -1)
         return self.layout.weights * (down + up)
 
     def _sort(self, scores: np.ndarray, margin: float, executor: Executor) -> None:
-        """Fill line 0 of keys and ids: the rows of each large query by score."""
+        """Write the rows of each large query, in order of score, to line 0 of keys and ids."""
         layout, base = self.layout, self._base
         parts = parts_of(base, len(layout.rows), _PIECE)
         found = (self._local, self._reach, self._counts)
@@ -229,7 +237,7 @@ class PairCounter:
     def _count_wide(
         self, start: int, mid: int, stop: int, side: int, margin: float, executor: Executor
     ) -> None:
-        """Split a node and count the pairs across, in pieces."""
+        """Split a node in pieces, and count the pairs of its low rows with its high rows."""
         keys, ids, sums = self._keys, self._ids, self._sums
         weights = (self.layout.weights, self.layout.weighted)
         found = (sums, self._values, self._counts)
@@ -270,7 +278,7 @@ class PairCounter:
     def _finish_large(
         self, factors: np.ndarray, coef: np.ndarray, sums: np.ndarray, executor: Executor
     ) -> None:
-        """Coefficients, products and pluses of the large queries from the counts."""
+        """Compute coefficients, products and pluses of the large queries from the counts."""
         layout = self.layout
         given = (self._local, layout.weights, layout.rows, self._counts)
 
@@ -286,15 +294,15 @@ class PairCounter:
 
 
 class UnevenPairs:
-    """Finds the violated pairs of two levels in one query, of few and of many rows.
+    """Counts the violated pairs of one query with two levels, one of few and one of many rows.
 
-    Only the few are sorted, so that an evaluation takes O(rows + few·log few). What is computed is
-    that of ``PairCounter``, with the same comparisons.
+    It sorts only the few rows, so that a count takes O(rows + few·log few). It makes the same
+    comparisons as ``PairCounter`` and has the same methods.
 
     Parameters
     ----------
     layout : PairLayout
-        For which ``fits``.
+        One for which ``fits`` is true.
     """
 
     def __init__(self, layout: PairLayout) -> None:
@@ -307,7 +315,7 @@ class UnevenPairs:
         self._many_rows, self._many_weights = layout.rows[many], layout.weights[many]
         count = len(self._few_rows)
         self._order = ScoreOrder(count)
-        self._keys = np.full(count + 2, np.nan)  # two that no score is above
+        self._keys = np.full(count + 2, np.nan)  # no score is above the last two, which stay NaN
         self._table = np.zeros(_CELLS * count + 1, np.int32)
         self._places = np.empty(len(self._many_rows), np.int32)
         self._parts = parts_of(0, len(self._many_rows), max(_MANY_PIECE, 2 * count))
@@ -330,7 +338,7 @@ class UnevenPairs:
         executor: Executor,
     ) -> tuple[np.ndarray, np.ndarray]:
         """As ``PairCounter.count``."""
-        # A pair is violated if s_high − margin < s_low: the margin is with the high rows.
+        # A pair is violated if s_high − margin < s_low. So the margin is subtracted from high rows.
         few_shift, many_shift = (margin, 0.0) if self._few_are_high else (0.0, margin)
         few = scores[self._few_rows] - few_shift
         order = self._order.sort(few, executor)
@@ -348,7 +356,7 @@ class UnevenPairs:
         reference = float(loops.reference_of(few, 0, len(few))) + few_shift
         ties = not self._few_are_high
 
-        # High rows are pushed up, coefficient −; low rows down.
+        # Coefficients of high rows are negative, those of low rows positive.
         few_sign = -1.0 if self._few_are_high else 1.0
 
         def serve_many(part: int) -> tuple[float, float]:
@@ -366,19 +374,19 @@ class UnevenPairs:
         return np.array([product + float(many[1])]), np.array([pluses])
 
     def masses(self, slopes: np.ndarray) -> np.ndarray:
-        """As ``PairCounter.masses``: of two levels a row has pairs above it or below it only."""
+        """As ``PairCounter.masses``. With two levels, one of c⁻ and c⁺ is 0 for every row."""
         return np.abs(slopes[self.layout.rows])
 
 
 def parts_of(start: int, stop: int, least: int) -> list[tuple[int, int]]:
-    """Even pieces of ``least`` places or more."""
+    """Divide the range from start to stop into even pieces, each of ``least`` places or more."""
     count = max(1, (stop - start) // least)
     edges = [start + (stop - start) * k // count for k in range(count + 1)]
     return list(pairwise(edges))
 
 
 def _ranges(starts: np.ndarray) -> list[tuple[int, int]]:
-    """Ranges of small queries that make one piece of work: a row has much of it there."""
+    """Ranges of small queries, each a piece of work. They have fewer rows, as a row costs more."""
     if len(starts) == 1:
         return []
     edges = np.searchsorted(

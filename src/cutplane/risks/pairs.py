@@ -3,15 +3,15 @@
     R(s) = Σ_q factor_q Σ_{i,j in q, y_i > y_j} w_i w_j max(0, 1 − (s_i − s_j))
 
 factor_q is 1/Σ w_i w_j over all pairs, or 1/Σ w_i w_j over the pairs of q, divided by the number
-of queries that have a pair. With c⁺_i = Σ w_j over the j below i with s_j > s_i − 1, and
-c⁻_j = Σ w_i over the i above j with s_i − 1 < s_j, the plane that touches R at s is
+of queries that have a pair. Let c⁺_i = Σ w_j over the j of smaller target with s_j > s_i − 1, and
+c⁻_j = Σ w_i over the i of larger target with s_i − 1 < s_j. The plane that touches R at s is
 
     coef_i = factor·w_i (c⁻_i − c⁺_i),    offset = Σ factor·w_i c⁺_i
 
-(Joachims, KDD 2006, the algorithm for ordinal regression; its pass per rank is replaced
-by a tree of splits, see ``loops.pairs``: O(m log m) for any number of distinct targets.)
-Σ_i (c⁻_i − c⁺_i) w_i = 0 in every query, so R = offset + Σ coef_i (s_i − reference_q) for any
-reference. The code takes a score of the query as its reference, because this loses no digits.
+(Joachims, KDD 2006, for ordinal regression). His algorithm makes a pass per rank. Here a tree of
+splits takes O(m log m) for any number of distinct targets; see ``loops.pairs``. In every query
+Σ_i (c⁻_i − c⁺_i) w_i = 0, so R = offset + Σ coef_i (s_i − reference_q) for any reference. The code
+takes a score of the query as its reference, because this loses no digits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PairStatistics:
     queries : ndarray, shape (queries,)
         The queries' numbers, ascending.
     comparable, swapped, tied : ndarray of int64, or of float64 with weights, shape (queries,)
-        All such pairs; those with s_i < s_j; those with s_i = s_j.
+        How many pairs there are, how many of them have s_i < s_j, and how many have s_i = s_j.
     """
 
     queries: np.ndarray
@@ -51,13 +51,13 @@ class PairRisk(ListwiseRisk):
     Parameters
     ----------
     targets : ndarray, shape (rows,)
-        Any real numbers: rows with larger ones should get larger scores.
+        Any real numbers. Rows with larger targets should get larger scores.
     queries : ndarray of integers, shape (rows,), optional
-        Only rows of the same query are compared; in any order.
+        The query of each row, in any order. Only rows of the same query are compared.
     weights : ndarray, shape (rows,), optional
         A pair counts w_i·w_j times.
     weighting : {"pairs", "queries"}, default="pairs"
-        Whether all pairs count the same or all queries that have one.
+        Whether all pairs count the same, or all queries with a pair.
 
     Attributes
     ----------
@@ -65,11 +65,11 @@ class PairRisk(ListwiseRisk):
     pairs : int
         Pairs of rows of positive weight with different targets.
     queries : int
-        Queries, with or without such a pair.
+        Number of queries, with or without such a pair.
     idle_queries : int
-        Queries without.
+        Number of queries without such a pair.
     ranked_rows : ndarray of integers
-        Rows of positive weight of the others, in any order.
+        The rows of positive weight of all other queries, in any order.
     """
 
     def __init__(
@@ -112,24 +112,26 @@ class PairRisk(ListwiseRisk):
     def upper(
         self, high: np.ndarray, low: np.ndarray | None, errors: np.ndarray, executor: Executor
     ) -> float:
-        """As for every risk; rows that are in no violated pair, however large, do not matter.
+        """As for every risk. Scores of rows in no violated pair do not make the bound worse.
 
-        The plane that touches at ``high`` is evaluated at the scores. It leaves out pairs, or has
-        too many, only where the margin is missed by no more than the scores move: each of those
-        adds at most that.
+        The bound starts from the plane that touches at ``high``, evaluated at the scores. That
+        plane has wrong pairs only where a pair misses the margin by no more than the scores move.
+        Each such pair adds at most that much.
         """
         layout = self._counter.layout
         low = np.zeros(self.rows) if low is None else low
-        # What a score is moved by, and what rounding does to s − 1, which is compared.
+        # How much a score moves, and the rounding error of s − 1, which the count compares.
         reach = high - 1.0
         back = reach - high
         moves = errors + np.abs(low) + np.abs((high - (reach - back)) - (1.0 + back))
-        # Enough to find every pair that this can make right or wrong, itself by comparisons.
+        # A window of this size finds every pair that the moves can change. The search for these
+        # pairs makes comparisons as well, whose rounding errors the second term covers.
         wide = moves + FEW * ROUNDING * (1.0 + np.abs(high))
         ones, slopes = np.ones(len(self._factors)), np.zeros(self.rows)
         exposed = np.zeros(self.rows, np.bool_)
         exposed[layout.rows] = True
-        # If no pair is near the margin, even as near as the worst row may move, none is in doubt.
+        # The first look takes the largest move of any row. If no pair is that near to the margin,
+        # it suffices. The closer look takes only the moves of rows that have a pair near it.
         for closer_look in (False, True):
             if closer_look:
                 pairs.find_exposed(high, wide, layout.rows, layout.levels, layout.starts, exposed)
@@ -173,10 +175,10 @@ def pair_statistics(
     queries : ndarray of integers, shape (rows,), optional
         Only rows of the same query are compared.
     weights : ndarray, shape (rows,), optional
-        A pair counts w_i·w_j times; rows of weight zero are not there.
+        A pair counts w_i·w_j times. Rows of weight 0 do not count.
     """
     layout = PairLayout(targets, queries, weights)
-    # Only the order counts: with whole numbers, half a step separates < from ≤.
+    # Only the order matters. Ranks are integers, so a margin of ½ also counts ties, and 0 does not.
     steps = np.unique(scores, return_inverse=True)[1].astype(np.float64)
     counter = PairCounter(layout)
     rest = (np.ones(len(layout.members)), np.empty(len(scores)), SerialExecutor())

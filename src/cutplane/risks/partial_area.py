@@ -29,7 +29,7 @@ class PartialAreaRisk(ListwiseRisk):
     Parameters
     ----------
     labels : ndarray of float64, shape (rows,)
-        −1 or +1, both among the rows that count.
+        −1 or +1. Both must occur among the rows of positive multiplicity.
     max_fpr : float
         β, above 0 and up to 1.
     multiplicity : ndarray of integers, shape (rows,), default=None
@@ -39,7 +39,7 @@ class PartialAreaRisk(ListwiseRisk):
     ----------
     rows : int
     k : int
-        Negatives that count.
+        How many negatives count.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class PartialAreaRisk(ListwiseRisk):
         )
         if not len(self._positives) or not len(self._negatives):
             raise ValueError("the partial ROC area needs rows of both labels that count")
-        # Not one more because 0.07·100 is rounded to more than 7.
+        # Rounding makes 0.07·100 more than 7; k must be 7 and not 8.
         self.k = math.ceil(max_fpr * len(self._negatives) * (1.0 - FEW * ROUNDING))
         p = len(self._positives)
         self._pairs = PairRisk(np.repeat([1.0, 0.0], [p, self.k]))
@@ -70,13 +70,13 @@ class PartialAreaRisk(ListwiseRisk):
     def upper(
         self, high: np.ndarray, low: np.ndarray | None, errors: np.ndarray, executor: Executor
     ) -> float:
-        """As for every risk. The k largest that the negatives' scores can be stand for all."""
+        """As for every risk. It takes the k negatives that can have the highest scores."""
         most = high + errors if low is None else high + (low + errors)
         others, top = self._highest(most)
         rows = np.concatenate([self._positives, self._negatives[top]])
         slack = errors[rows]
         if len(others):
-            # ``most`` is rounded: one left out may be above one taken by that much.
+            # ``most`` is rounded, so a negative left out may be above one taken by this much.
             size = FEW * ROUNDING
             taken, left = most[self._negatives[top]], most[self._negatives[others]].max()
             miss = (left + size * abs(left)) - (taken - size * np.abs(taken))
@@ -84,7 +84,7 @@ class PartialAreaRisk(ListwiseRisk):
         return self._pairs.upper(high[rows], None if low is None else low[rows], slack, executor)
 
     def _highest(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places of the negatives that do not count, and of those that do, in order of rows."""
+        """Positions of the negatives that do not count, and of those that do, in order of rows."""
         split = len(self._negatives) - self.k
         places = np.argpartition(scores[self._negatives], split)
         return places[:split], np.sort(places[split:])

@@ -50,13 +50,13 @@ class RankingRisk(ListwiseRisk):
     Parameters
     ----------
     relevance : ndarray, shape (rows,)
-        For average precision rows above 0 are relevant. For NDCG at least 0, with few different
-        values: each costs as much as a problem of two classes.
+        For average precision, rows above 0 are relevant. For NDCG the values are at least 0, and
+        few should differ: every value but the smallest costs as much as a problem of two classes.
     objective : {'average_precision', 'ndcg'}
     queries : ndarray of integers, shape (rows,), optional
-        Only rows of the same query are ranked; in any order.
+        The query of each row, in any order. Each query is ranked on its own.
     k : int, optional
-        Positions that count, for NDCG. None means all.
+        For NDCG the number of positions that count. None means all.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class RankingRisk(ListwiseRisk):
     pairs : int
         Pairs of rows of one query that differ in relevance.
     queries, idle_queries : int
-        Queries, and those without such a pair.
+        Number of queries, and of queries without such a pair.
     ranked_rows : ndarray of integers
-        Rows of the others.
+        The rows of all other queries.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class RankingRisk(ListwiseRisk):
         longest = int(np.diff(edges).max())
         self._top = longest if self._k is None else int(self._k)
         self._worth = loops.discounts(longest, self._top)
-        best = np.cumsum(self._worth)  # DCG of so many relevant rows at the front
+        best = np.cumsum(self._worth)  # best[p]: the DCG of p relevant rows in the first positions
         rows, levels, starts, tasks = [], [], [0], [0]
         shares: list[float] = []
         ideals: list[float] = []
@@ -127,7 +127,7 @@ class RankingRisk(ListwiseRisk):
                 share = parts / (parts.sum() + gains[0] * best[m])
             else:
                 ideal, share = np.zeros(1), np.ones(1)
-            # No coefficient is larger than 2/p, or 2/n of the rows that are not relevant.
+            # Coefficients are at most 2/p for relevant rows, and 2/n for other rows.
             for t, p in enumerate(relevant):
                 slopes[own] += share[t] * np.where(level > t, 2.0 / p, 2.0 / (m - p))
             sizes = np.bincount(level)
@@ -176,11 +176,12 @@ class RankingRisk(ListwiseRisk):
     def upper(
         self, high: np.ndarray, low: np.ndarray | None, errors: np.ndarray, executor: Executor
     ) -> float:
-        """As for every risk: no plane is steeper in a score than its row's largest coefficient.
+        """As for every risk. When a score moves, the risk grows by its largest coefficient at most.
 
-        The search compares sums of at most m gains. Where rounding misleads it, the ranking that it
-        finds is worse than the worst by no more than the rounding of these sums, once per halving;
-        the gains of a query are at most 1 + 4·(largest − smallest score) together.
+        The search for the most violated ranking compares sums of at most m gains. Rounding may
+        mislead it once per halving. Each time, the risk of the ranking that it finds is too low by
+        no more than the rounding errors of these sums. The gains of a query have a sum of at most
+        1 + 4·(largest − smallest score).
         """
         value, _ = self.evaluate(high, np.empty(self.rows), executor)
         moves = errors if low is None else errors + np.abs(low)

@@ -54,25 +54,25 @@ from .reduced import (
     fill,
 )
 
-# Newton's rounds, of which two or three are usual, before the interior point method has its turn,
-# and once more after it; and where that is not affordable. Then the bound is what it is, and
-# another cut helps more.
+# The most rounds of Newton's method before the interior point method, and as many after it; and the
+# most rounds if that method is too expensive. Two or three rounds are usual. If the rounds are not
+# enough, the bound stays as it is, and another cut helps more.
 FEW_ROUNDS, MOST_ROUNDS = 20, 50
-# Products in a step of the interior point method up to which it is affordable: some 20 ms.
+# If a step of the interior point method takes more products, about 20 ms, it is too expensive.
 LARGE = 1 << 28
-# Relative to the terms of D, a gain that is rounding.
+# A gain of this part of the terms of D counts as rounding.
 NOTHING = 1e-15
-# The same for a gap of the reduced problem: where a step gains nothing any more and the gap is
-# larger, rounding in the model is in the way.
+# A gap of the reduced problem of this part counts as closed if a step gains nothing any more. If
+# the gap is larger then, rounding errors of the model prevent progress.
 NEARLY = 1e-9
-# The gap of the reduced problem that is good enough, as a part of the gap of the run: the bound
-# loses no more than this part of it. A tenth of this took three times as long on text in a small
-# box; on data with few features it saved up to a quarter of the iterations, and hardly any time.
+# The gap of the reduced problem that is small enough, as a part of the run's gap. So the bound
+# loses at most this part. A tenth of this took three times as long on text in a small box. On data
+# with few features it saved up to a quarter of the iterations, but hardly any time.
 ENOUGH = 0.1
-# Solutions after which the products over free features are computed anew, so that rounding does not
-# add up.
+# After so many solutions the products over free features are computed anew, so that rounding errors
+# do not add up.
 ANEW = 20
-# Columns that are copied at a time for products.
+# Products copy so many columns at a time.
 COLUMNS = 1 << 13
 _PER_CUT = ("offsets", "beta", "idle")
 
@@ -202,7 +202,7 @@ class BoundedBundle:
             return float(change @ self._clip(u + k * change)) - rise
 
         first = slope(0.0)
-        # It need not be the best: the next model begins there anyway.
+        # The step need not be the best one, because the next model begins at its end.
         return line_step(slope, first) if first < -least else 0.0
 
     # -- the quadratic model ------------------------------------------------------------------
@@ -210,7 +210,7 @@ class BoundedBundle:
     def _newton_point(
         self, C: float, free: np.ndarray, u: np.ndarray, w: np.ndarray, heights: np.ndarray
     ) -> np.ndarray:
-        """Where the model of D at u with these free features has its maximum."""
+        """The weights that maximise the model of D at u with these free features."""
         squares = self._gram.diagonal()
         weighted = (self._beta * squares).max()
         jitter = gram_points.JITTER * (1.0 + gram_points.JITTER_GROWTH * len(squares))
@@ -230,7 +230,7 @@ class BoundedBundle:
         return _simplex_maximum(points, offsets, C, dependent, self._beta)
 
     def _set_free(self, free: np.ndarray, anew: bool = False) -> None:
-        """Have the products over these free features."""
+        """Bring the products to these free features."""
         change = np.flatnonzero(free != self._free)
         others = np.flatnonzero(~free)
         inside = np.flatnonzero(free)

@@ -2,8 +2,9 @@
 
     min_w,ξ ½|w|² + C·ξ    with s = ξ − A·w − b ≥ 0,  low ≤ w ≤ high
 
-one row of A and one b per cut. The finite bounds are walls: z = w − low or high − w ≥ 0, with E the
-derivative of z by w, of ±1. With multipliers α of the cuts and p of the walls the conditions are
+with a row of A and a number of b per cut. The finite bounds are walls: z = w − low or high − w ≥ 0.
+E is the derivative of z by w, with entries ±1. With multipliers α of the cuts and p of the walls
+the conditions are
 
     w + Aᵀα − Eᵀp = 0,    Σα = C,    α·s = p·z = μ,    all ≥ 0,
 
@@ -22,13 +23,15 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 MOST_STEPS = 60
-# What is left of μ's sum, relative to the objective: Newton's method does the rest.
+# The method ends when the errors of all conditions are this small, relative to the objective and to
+# the sizes of their terms. Newton's method does the rest.
 PRECISION = 1e-8
-# The part of the way to the nearest wall that a step goes.
+# A step goes this part of the way to the nearest wall.
 NOT_QUITE = 0.995
-# A step of which no more can be done has come to nothing.
+# If only a smaller part of a step is possible, the method ends.
 LEAST_STEP = 1e-10
-# How far inside a start is, as a part of the room.
+# The start is at least this far from the walls, in units of the distance between them, or of the
+# mean size of w if that is less.
 INSIDE = 0.1
 
 
@@ -51,13 +54,13 @@ def interior_weights(
     low, high : ndarray, shape (features,)
         low < high; may be infinite.
     beta, w : ndarray
-        Weights and point near which to begin.
+        The weights and the point near which the method starts.
     """
     features = np.concatenate([np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))])
     sign = np.where(np.arange(len(features)) < np.isfinite(low).sum(), 1.0, -1.0)
 
     def at_features(values: np.ndarray) -> np.ndarray:
-        """Sums of what belongs to walls, by feature."""
+        """Sums over the walls of each feature."""
         return np.bincount(features, values, len(w))
 
     size = float(np.sqrt(np.mean(w * w))) if len(w) else 0.0

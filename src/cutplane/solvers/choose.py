@@ -1,40 +1,46 @@
-"""The solver that chooses: coordinate descent, Newton's method, cutting planes.
+"""How ``solver='auto'`` chooses between coordinate descent, Newton's method and cutting planes.
 
 The choice compares costs in products (one multiplication and one addition). They follow from the
 shape of the data, never from the clock, so the result is the same on any machine. With N stored
 numbers, d features and rows of L numbers, a pass of descent reads each number and changes w by it,
 which takes 2N products. Newton's method takes about
 
-    STEPS·(3N + direction),   half as many steps for a smooth loss.
+    STEPS·(3N + ½·sample·L² + d³/3),    sample = SAMPLE·max(d, rows/L) rows, or all if that is less,
 
-A step has three passes, for scores, a line and a cut, and a direction, which takes
-
-    ½·sample·L² + d³/3,    sample = SAMPLE·max(d, rows/L) rows, or all if that is less:
-
-the matrix as a sum over a sample of rows, and its factor. A product of dense matrices counts an
-eighth, because it is about eight times as fast. ``newton_cost`` is the cost of Newton's method in
+and half as many steps for a smooth loss. A step has three passes, for scores, a line and a cut, and
+a direction: a matrix that is a sum over a sample of rows, and its factor. A product of dense
+matrices counts an eighth, because it is about eight times as fast. ``newton_cost`` is this cost in
 passes of descent.
 
-- Small data: Newton's method in one compiled call.
-- Newton's method at once where it is cheap: where it costs no more than 4·STEPS passes, four for a
-  step on a loss with kinks; and for the logistic loss, whose directions can do without the factor,
-  and whose steps of descent are expensive. But not if few passes of descent are expected: if C is
-  so small that a row alone hardly moves its own score. When the slope of row i changes by 1, its
-  score changes by c_i·|x_i|² through its own part of w. If that is less than it takes, on a loss
-  with kinks, to change the slope by 1, most steps end at a bound, and stay there.
-- Otherwise descent. A gap that was P, the objective, and is now G after the work W has come down by
-  log(P/G)/W a pass; or faster, if it did in the second half of the work, because descent speeds up
-  once it knows which rows are at a bound. If at this pace what is left takes longer than Newton's
-  method, that begins, cold: a start from descent does not speed it up. The first passes tell
-  little, so that this is believed only after LITTLE of what Newton's method costs. Of its steps
-  there are STEPS to the tolerance of the objective at w = 0. The width in the end, and so the
-  number of steps, follows the objective down.
-- Cutting planes where the risk is no sum of losses of a score, on disk unless Newton's method is
-  cheap, and as the last resort where rounding has stopped Newton's method or descent has used up
-  its passes.
+Small data are first given to Newton's method in one compiled call. Other data, and what that call
+leaves unsolved, go through this list. The first entry that applies begins:
 
-All have the same certificate, so a run keeps its best point and its bound when it changes the
-solver.
+1. Cutting planes, if the risk is not a sum of losses of one score.
+2. Newton's method, if the data are in memory and the loss is smooth, but not piecewise quadratic,
+   like the logistic loss. Conjugate gradients can then replace the factor, and a step of descent
+   would need many evaluations of the loss.
+3. Descent, if the data are in memory, the loss has kinks and C is small. When the slope of row i
+   changes by 1, its score changes by c_i·|x_i|² through its own part of w. If this is less than the
+   distance of scores over which the slope of the loss changes by 1 (``dual_unit``), most steps end
+   at a bound and stay there, and few passes are enough.
+4. Newton's method, if it costs at most 4·STEPS passes.
+5. Descent, if the data are in memory.
+6. Cutting planes.
+
+While descent runs, the solver measures its pace. If the gap was P, the objective, and is G after
+the work W, log(gap) falls by log(P/G)/W per pass. If it fell faster in the second half of the work,
+that pace counts, because descent speeds up once it knows which rows are at a bound. Newton's method
+takes over if the remaining log(gap/tolerance) takes longer at this pace than Newton's method. The
+first passes tell little, so the solver waits for LITTLE of the cost of Newton's method. That
+method then starts without the point of descent, which would not speed it up. STEPS are for an
+objective about as large as at w = 0. A smaller objective needs a smaller width in the end, and so
+more steps.
+
+Cutting planes are also the last resort, if rounding has stopped Newton's method or if descent has
+used up its passes.
+
+Every solver has the same kind of certificate, so the run keeps its best point and its bound when it
+changes the solver.
 """
 
 from __future__ import annotations

@@ -9,21 +9,21 @@ h = c_i·|x_i|²; a pass takes one on every active row. A row whose u_i would st
 moved by δ, the root mean square violation of the last pass, is idle: it is left out until a
 certificate, which knows all scores, finds otherwise.
 
-**The order** of the rows is random, or convergence suffers where neighbours are alike (in files
-sorted by class or by time). But memory is read fast in long pieces only. So tiles of a few
-neighbours are drawn at random, and dealt out a row of each in turn, many tiles at a time.
+**The order** of the rows is random, because convergence suffers if neighbours are alike, as in
+files sorted by class or by time. But reading memory is fast only in long pieces. So the solver
+draws tiles of a few neighbours at random. From many tiles at a time it takes a row of each in turn.
 
-**A free bias** asks for τ = −Σ c_i·u_i·y_i = 0. The passes maximise the augmented Lagrangian
-D(u) − b·τ − ½s²τ², which adds b + s²τ to all scores and s² to every |x_i|²; after a pass b moves to
-b + s²τ. A regularised bias is the same with b = 0 for ever and s the constant feature's value.
+**A free bias** requires τ = −Σ c_i·u_i·y_i = 0. The passes maximise the augmented Lagrangian
+D(u) − b·τ − ½s²τ², which adds b + s²τ to all scores and s² to every |x_i|². After a pass b moves to
+b + s²τ. For a regularised bias b stays 0, and s is the value of the constant feature.
 
-**Conjugate gradients** help where many rows whose u is inside the domain depend on one another,
-as those on hard margins do. On these rows D is a quadratic if ℓ* is one, perhaps between kinks. Its
-maximiser is approached until clipping to the domain, or to the kinks, would cost more than a
-little, and the last direction is followed as far as that allows; or until a quarter as many
-iterations as there were passes have gained less per work than passes do. Then the best part of the
-clipped step is taken. If that gained more per work than passes do, half as many passes come before
-the next time, otherwise twice as many.
+**Conjugate gradients** help if many rows have u inside the domain and depend on one another, as on
+hard margins. On these rows D is quadratic if ℓ* is, at least between kinks. Conjugate gradients
+approach its maximiser. They end when clipping to the domain, or to the kinks, would cost more than
+a little; the last direction is then followed as far as that allows. They also end when a quarter as
+many iterations as there were passes have gained less per work than passes do. The solver takes the
+best part of the clipped step. If this gained more per work than passes do, half as many passes come
+before the next conjugate gradients, otherwise twice as many.
 
 **A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
 is the bound; its w, scaled by the best factor unless it is good enough as it is, is where the best

@@ -34,7 +34,7 @@ IDLE_SOLUTIONS = 20
 
 @dataclass(frozen=True)
 class CutBasisBest(Best):
-    """A point in coordinates, with the span they belong to."""
+    """The best point in coordinates, with the span that these belong to."""
 
     cut_basis: CutBasis = field(kw_only=True)
 
@@ -45,7 +45,7 @@ class CoordinateSpace(VectorSpace):
     Attributes
     ----------
     numbers : ndarray of int64
-        Which of the vectors of the span each kept one is.
+        For each kept vector its number among the vectors of the span.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class SampledSolver(BundleSolver):
     Attributes
     ----------
     first_cut : callable or None
-        Gives a cut to start from, in the place of the one at w = 0.
+        Returns the first cut, in place of the cut at w = 0.
     """
 
     oracle: ScoreRiskOracle | ConstantOracle
@@ -138,7 +138,7 @@ class SampledSolver(BundleSolver):
                 self._rebase()
 
     def _rebase(self) -> None:
-        """Build the span anew from the vectors of the cuts that are left and the best point."""
+        """Build the span anew from the vectors of the remaining cuts and the best point."""
         assert isinstance(self.best, CutBasisBest)
         count = len(self.bundle)
         needed = count + self.oracle.idle_vectors + 2
@@ -164,7 +164,7 @@ class SampledSolver(BundleSolver):
             self.dual = max(0.0, self.proved)
 
     def _support(self) -> None:
-        """Where products of cuts are too rough, the last bound anew from all their rows at once."""
+        """If products of cuts are too rough, compute the last bound anew from all their rows."""
         oracle, weights = self.oracle, self.C * self.bundle.weights
         if not (isinstance(oracle, ScoreRiskOracle) and oracle.exact):
             return
@@ -174,7 +174,7 @@ class SampledSolver(BundleSolver):
             cuts = [oracle.cut_basis.expansions[k] for k in self.space.numbers]
             height = float(weights @ self.bundle.offsets)
             squared = oracle.proved_square(cuts, weights)
-            # The zero cut may get some of the weight: a part of all weights is as feasible.
+            # The zero cut may get some of the weight, so a part of all weights is feasible, too.
             part = min(1.0, height / squared) if squared > 0.0 else 1.0
             height, squared = part * height, part * part * squared
             rounding = (len(weights) + MANY) * UNIT * (abs(height) + squared)
@@ -199,7 +199,7 @@ class SampledSolver(BundleSolver):
 
 
 class ConstantTimeSolver(SampledSolver):
-    """The loop where the risk is known on samples only (Algorithm 2).
+    """The loop of the constant-time method, which knows the risk on samples only (Algorithm 2).
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class ConstantTimeSolver(SampledSolver):
     C, stop, observer
         As for the loop without kernels.
     passes : int
-        p: samples in a row without a violation after which to stop.
+        p. The run stops after so many samples in a row without a violation.
     """
 
     oracle: ConstantOracle
@@ -226,7 +226,7 @@ class ConstantTimeSolver(SampledSolver):
         self._risks: list[float] = []
 
     def _take_trial(self) -> float:
-        """The solution of the reduced problem, with the mean risk of its samples."""
+        """Take the solution of the reduced problem, with the mean risk of its samples."""
         if self._passed == 0:
             self._risks = []
         self._risks.append(self.trial.risk)
@@ -238,7 +238,7 @@ class ConstantTimeSolver(SampledSolver):
     def _converged(self) -> bool:
         passed = self.stop.converged(self.trace[-1].trial, self.dual, self.C)
         self._passed = self._passed + 1 if passed else 0
-        # A sample of all rows will not say anything else next time.
+        # A sample of all rows would give the same answer again.
         return self._passed >= (1 if self.oracle.exact else self._wanted)
 
     def _cut_at(self) -> tuple[Any, ...] | None:

@@ -19,9 +19,9 @@ from ..result import Status
 from . import constants
 from .base import Best, IterativeSolver, Observer, StopRule
 
-# Products in a compiled call, about a fifth of a second: then the clock is looked at.
+# Products in a compiled call, about a fifth of a second. After a call the solver checks the time.
 CALL_WORK = 1 << 28
-# Steps without a limit by the user: where so many are not enough, rounding is in the way.
+# The most steps if the user sets no limit. If so many are not enough, rounding prevents progress.
 MOST_STEPS = 200
 
 
@@ -36,7 +36,8 @@ class SmallNewtonSolver(IterativeSolver):
         As for every solver. Unless the run is ``watched``, the observer learns of all steps of a
         call after it.
     dual_point : ndarray, optional
-        As ``dual_point()`` of a solver gives it, for a bound only: to begin anew takes no longer.
+        As ``dual_point()`` of a solver gives it. It only gives a bound: a fit from w = 0 takes no
+        longer than a fit from this point.
     """
 
     oracle: RowOracle
@@ -66,7 +67,7 @@ class SmallNewtonSolver(IterativeSolver):
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
         status = self._look(start, cuts)
         self._begin()
-        # Beyond the time limit there is one step, as of every solver.
+        # Beyond the time limit there is one step, as in every solver.
         one_by_one = self.watched or self._limit() is not None
         most = 1 if one_by_one else len(self._history)
         limit = self.stop.max_iter or MOST_STEPS
@@ -80,7 +81,7 @@ class SmallNewtonSolver(IterativeSolver):
         return status
 
     def _try_zero(self) -> None:
-        """Take w = 0 if it is as good: where it is the optimum, steps only come close to it."""
+        """Take w = 0 if it is as good. If it is the optimum, steps only come close to it."""
         w = self.best.w.reshape(-1)
         if 0.5 * float(w @ w) <= self.stop.enough(self.best.primal, self.C) and np.any(w):
             zero = self.oracle.new_point()
@@ -89,14 +90,14 @@ class SmallNewtonSolver(IterativeSolver):
                 self._keep(zero)
 
     def _look(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status | None:
-        """Find the best point before the first step; that is the end if it is good enough."""
+        """Find the best point before the first step, which may be good enough to end the run."""
         if start is None and not cuts and self.start_point is None:
             self._first = self._best = Best(np.zeros(self.oracle.dimension), 0.0, np.inf)
             return None
         self._begin_at(start, self.oracle.new_point(), self.oracle.new_point())
         for cut in cuts:
             self._bound(cut)
-        if self._cut is not None:  # of a good dual point, w = −C·a is a good one as well
+        if self._cut is not None:  # if its dual point is good, w = −C·a is good, too
             other = self.oracle.new_point()
             self.oracle.evaluate(-self.C * self._cut.a, other)
             if self._objective(other) < self.best.primal:
@@ -107,7 +108,7 @@ class SmallNewtonSolver(IterativeSolver):
         return self._end_iteration(self.best.primal, 0.0, 1)
 
     def _begin(self) -> None:
-        """Be at w = 0."""
+        """Set the state to w = 0."""
         x = self._x
         rows, features = x.shape
         work = (rows + features) * (features + 1) ** 2
@@ -122,7 +123,7 @@ class SmallNewtonSolver(IterativeSolver):
         self._space = loops.small_space(rows, features, self.oracle.free_bias)
 
     def _call(self, most: int) -> int:
-        """Make steps, of which the history tells; returns how many."""
+        """Make steps, and store them in the history; returns how many."""
         targets = self.oracle.targets
         unit = self.C / targets.total
         with self.watch.phase("newton"):
@@ -149,7 +150,7 @@ class SmallNewtonSolver(IterativeSolver):
         return steps
 
     def _tell(self, steps: int) -> Status | None:
-        """End the iterations of the last call."""
+        """Record the iterations of the last call."""
         status = None
         for primal, dual, trial, step in self._history[:steps].tolist():
             self._best = self._better(primal)
@@ -160,12 +161,12 @@ class SmallNewtonSolver(IterativeSolver):
         return status
 
     def _better(self, primal: float) -> Best:
-        """The point of the calls, or the first one."""
+        """The best point of the calls, if its objective is better than that of the first point."""
         own = Best(self._points[3], float(self._state[3]), primal)
         return own if primal < self._first.primal else self._first
 
     def verify(self) -> None:
-        """Prove the bound of the dual point of the last call, then as every solver."""
+        """Prove the bound of the last call's dual point. The rest is as in every solver."""
         if not self._supported:
             with self.watch.phase("cut"):
                 self._bound(self.oracle.dual_cut(self._coef))

@@ -4,14 +4,15 @@ In the methods' own terms they minimise λ/2·|w|² + R(w), λ = 1/C: the same p
 Both take steps of length 1/(λ(t₀ + t)) along the subgradient of a row's loss and of the
 regulariser; ``loops.stochastic`` has the formula of a step.
 
-- ``sgd`` (Bottou's svmsgd2): t₀ is tried out on a sample; no projection; 10 epochs by default.
-- ``pegasos`` (Shalev-Shwartz, Singer & Srebro 2007): t₀ = 0, and every step ends with a projection
-  onto the ball |w|² ≤ sup_z(−z·loss'(z))/λ, which holds the optimum: its radius is 1/√λ for the
-  hinge as in the paper. Rows are visited in a new random order every epoch instead of being drawn
-  with replacement. The paper suggests 100/λ steps, which is 100·C/rows epochs: that many are the
+- ``sgd`` (Bottou's svmsgd2) finds t₀ by trials on a sample, makes no projection, and takes 10
+  epochs by default.
+- ``pegasos`` (Shalev-Shwartz, Singer & Srebro 2007) has t₀ = 0. Every step ends with a projection
+  onto the ball |w|² ≤ sup_z(−z·loss'(z))/λ, which contains the optimum. For the hinge its radius is
+  1/√λ, as in the paper. The paper draws rows with replacement; here an epoch visits all rows in a
+  new random order. The paper suggests 100/λ steps, which are 100·C/rows epochs. So many are the
   default, but at least 1 and at most 100.
 
-An epoch visits every row of positive weight once. Data are often sorted, by label or by place. Then
+An epoch visits every row of positive weight once. Data are often sorted, by label or by place; then
 random orders of the blocks, and of the rows within a block, do not mix enough: on aclimdb, which
 lists one class first, the objective after 10 epochs was 4 times that of mixed rows, and on covtype
 (C = 1) 1.5 times. So the solver shuffles the rows once, into a second copy of the data. An epoch
@@ -52,12 +53,13 @@ from .reduced import Bundle, VectorSpace
 EPOCHS, MOST_EPOCHS = 10, 100
 # Rate of the unregularised bias, as a part of the rate of w.
 BIAS_RATE = 0.3
-# Rows that are visited one after the other: as good as all at random, at half the cache misses.
+# So many neighbouring rows are visited in a row: as good as single random rows, with half the cache
+# misses.
 TILE_ROWS = 32
-# t₀ is tried out on so many rows, and is one of these.
+# The trials of t₀ take so many rows, and these values.
 SAMPLE_ROWS = 1000
 FIRST_STEPS = tuple(4.0**k for k in range(24))
-# The part of the best one's progress that shorter steps must make to be taken in its place.
+# Shorter steps are taken if they make at least this part of the progress of the best steps.
 PROGRESS = 0.9
 
 
@@ -81,7 +83,7 @@ class ShuffledRows:
     source : ndarray of int, shape (rows,)
         Number of each row in the original matrix.
     blocks : list of slice
-        What is visited while it is in cache.
+        Rows that are visited together, while they are in the cache.
     """
 
     values: np.ndarray
@@ -146,7 +148,7 @@ def _dense(block: Any) -> np.ndarray:
 
 
 class Steps(NamedTuple):
-    """A point that takes a step at every row that it visits; symbols as in the kernels.
+    """A point that takes a step at every row that it visits. Symbols are those of the kernels.
 
     ``state`` is (t, bias): the steps counted so far, and the unregularised bias.
     """
@@ -163,8 +165,8 @@ class Steps(NamedTuple):
     def visit(self, rows: ShuffledRows, order: np.ndarray, coef: np.ndarray) -> None:
         """Take a step at each of the rows in ``order``.
 
-        ``coef`` gets the derivative of the loss in the score at every row visited, as far as the
-        step used it: a point of the conjugate's domain.
+        ``coef`` gets for every visited row the derivative of the loss in the score, or the part of
+        it that the step used. It is in the domain of the conjugate.
         """
         flat = (rows.values, rows.indices, rows.starts)
         loops.visit(*flat, order, rows.labels, rows.weights, *self, coef)
@@ -176,10 +178,10 @@ class Steps(NamedTuple):
 
 
 class LateAverage:
-    """The average over at least the last half, and at most the last three quarters or so.
+    """The average over at least the last half, and at most about the last three quarters.
 
-    A sum is begun at every power of two, and the last but one is in use: after
-    10 vectors the average is over the 4th to the 10th.
+    At every power of two a new sum begins. The average is that of the last sum but one: after 10
+    vectors it is over the 4th to the 10th.
     """
 
     def __init__(self, size: int) -> None:
@@ -188,7 +190,7 @@ class LateAverage:
         self._used_since = self._begun_since = 1
 
     def add(self, vector: np.ndarray) -> None:
-        """Take in the next vector."""
+        """Add the next vector."""
         self.count += 1
         if self.count & (self.count - 1) == 0:  # a power of two
             self._used, self._begun = self._begun, self._used
@@ -203,10 +205,10 @@ class LateAverage:
 
 
 class StochasticSolver(IterativeSolver):
-    """State of one run. An iteration is an epoch, the answer the best end of an epoch.
+    """State of one run. An iteration is an epoch. The answer is the best point at an epoch's end.
 
-    ``run`` takes a start only to compare with, so that the answer is no worse: the steps
-    themselves begin at 0.
+    The steps begin at 0. ``run`` takes a start only to compare with, so that the answer is not
+    worse than the start.
 
     Parameters
     ----------
@@ -288,7 +290,7 @@ class StochasticSolver(IterativeSolver):
                 return status
 
     def _epoch(self, rows: ShuffledRows, used: np.ndarray) -> bool:
-        """Visit every row once; False if time ran out on the way, after a block or more."""
+        """Visit every row once. Returns False if the time ran out after a block or more."""
         for visited, k in enumerate(self.rng.permutation(len(rows.blocks))):
             if visited and self.watch.elapsed() >= self.stop.time_limit:
                 return False
@@ -312,20 +314,20 @@ class StochasticSolver(IterativeSolver):
         return objective
 
     def _stalled(self) -> bool:
-        return False  # chance may bring more after many epochs
+        return False  # a later epoch may be better by chance
 
     # -- the first step -------------------------------------------------------------------
 
     def _first_step(self, rows: ShuffledRows) -> float:
-        """t₀ by trial passes over a sample: the shortest steps that do almost as well as the best.
+        """t₀ of the shortest steps that are almost as good as the best, by trials on a sample.
 
-        The very best after a sample are too long for a run of several epochs,
-        and chance picks the longer ones among many that do about as well.
+        The best steps for a sample are too long for a run of several epochs. Among many about
+        equally good ones, chance would pick long ones.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # steps that are far too long
             values = np.nan_to_num([self._try(rows, step) for step in FIRST_STEPS], nan=np.inf)
         finite = np.flatnonzero(np.isfinite(values))
-        if len(finite) == 0:  # all are far too long
+        if len(finite) == 0:  # all steps are far too long
             return FIRST_STEPS[-1]
         best, start = values.min(), values[finite[-1]]  # the last hardly leaves w = 0
         good = values <= start - PROGRESS * (start - best)
@@ -334,7 +336,7 @@ class StochasticSolver(IterativeSolver):
     def _try(self, rows: ShuffledRows, first_step: float) -> float:
         """λ/2·|w|² + mean risk of a sample after one pass over it."""
         count, features = min(SAMPLE_ROWS, rows.blocks[0].stop), self.oracle.matrix.shape[1]
-        # Without the cap, so that steps that need it look as bad as they are.
+        # Without the cap, steps that are too long look as bad as they are.
         steps = self.steps.from_zero(first_step, capped=False)
         steps.visit(rows, np.arange(count), np.empty(count))
         constant = steps.constant * float(steps.w[features:].sum())
