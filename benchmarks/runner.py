@@ -138,8 +138,8 @@ class Suite:
         parser.add_argument(
             "--before",
             type=Path,
-            help="the folder of another checkout of this project: suite checkouts and section linear "
-            "of engine time it too, in processes of its own, and compare",
+            help="the folder of another checkout of this project: suite checkouts and section "
+            "linear of engine time it too, in processes of its own, and compare",
         )
         if self.resumable:
             parser.add_argument(
