@@ -714,10 +714,10 @@ def test_mean_average_precision_by_hand(load) -> None:
 )
 def test_checkouts_are_asked_for_the_same_optimum(load, estimator, data, options):
     """The answer of this checkout has a certificate, by which another one can be judged."""
-    question = {"suite": "", "estimator": estimator, "data": data, "C": 1.0, "rows": 60}
+    fit = {"suite": "", "estimator": estimator, "data": data, "C": 1.0, "rows": 60}
+    question = {"fits": [{**fit, "options": options}], "repeats": 1}
     source = load("datasets").Source(None, 60, generated=True)
-    fits = load("checkouts.fits")
-    found = fits.answer({**question, "options": options, "repeats": 1}, source)
+    found = load("checkouts.fits").answer(question, source)["fits"][0]
     assert found["dual"] <= found["primal"] <= found["dual"] / (1.0 - found["relative_gap"]) + 1e-9
     assert found["seconds"] > 0.0 and found["relative_gap"] <= 0.01
 
