@@ -189,7 +189,7 @@ class KernelRows:
         millisecond for the steps of a ``DualSolver``, which is more than a pair of small classes
         takes.
         """
-        count, began = len(problem), time.perf_counter()
+        count, began = len(beta), time.perf_counter()
         small = count <= SMALL and 8 * count * count <= settings.cache_bytes
         asked = settings.max_iter is not None or settings.working_set_size is not None
         quick = settings.time_limit >= SMALL_SECONDS
@@ -307,8 +307,8 @@ class KernelProblem(Problem):
         return f"{kernel.name}, {gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
 
     def solver(self, run: Run) -> Ready:
-        start, dual = self._start(run), self.dual
-        start = dual.start() if start is None else dual.repaired(start)
+        dual = self.dual
+        start = dual.start(self._start(run))
         settings = self.rows.settings
         if run.stop.time_limit < np.inf:
             settings = replace(settings, time_limit=run.stop.time_limit)
@@ -340,7 +340,7 @@ class KernelProblem(Problem):
 
     @property
     def _shape(self) -> tuple[int]:
-        return (len(self.dual),)
+        return self.dual.linear.shape
 
     def done(self, result: SolveResult, settings: Settings, C: float) -> bool:
         """Whether a result of an earlier run is good enough.

@@ -24,7 +24,6 @@ PROVABLE are only looked at: some of them, and the pairs that the solver met.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,8 +45,9 @@ class Verified:
     ----------
     bias : float
         The best one for this point.
-    primal, dual : float
-        An upper bound on the model's objective, and a lower bound on that of any model.
+    primal, dual, gap : float
+        An upper bound on the model's objective, a lower bound on that of any model, and how far
+        they are apart.
     violation : float
         Of the optimality conditions.
     slack : float
@@ -59,13 +59,10 @@ class Verified:
     bias: float
     primal: float
     dual: float
+    gap: float
     violation: float
     slack: float
     doubt: float
-
-    @property
-    def gap(self) -> float:
-        return self.primal - self.dual
 
     def good(self, settings: DualSettings, mass: float) -> bool:
         """Whether the tolerance is kept."""
@@ -79,12 +76,6 @@ class Verified:
         return self.slack > 0.9 * enough and self.gap - self.slack <= max(enough, 0.1 * self.slack)
 
 
-def balanced(problem: DualProblem, beta: np.ndarray) -> tuple[np.ndarray, float]:
-    """The point with Σβ as near to the total as one free variable can bring it, and how near."""
-    beta = beta.copy()
-    return beta, loops.balance(beta, problem.lower, problem.upper, problem.total)
-
-
 def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.ndarray | None:
     """The point made a little longer, by what margins may be off; None if a bound forbids it.
 
@@ -94,8 +85,10 @@ def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.nda
     if problem.total != 0.0 or not 0.0 < found.doubt < 1e-2:
         return None
     longer = beta * (1.0 + 2.0 * found.doubt)
-    inside = np.all((longer >= problem.lower) & (longer <= problem.upper))
-    return balanced(problem, longer)[0] if inside else None
+    if np.any((longer < problem.lower) | (longer > problem.upper)):
+        return None
+    loops.balance(longer, problem.lower, problem.upper, problem.total)
+    return longer
 
 
 def rounding(
@@ -163,13 +156,14 @@ def verify(
         net[first] = np.bincount(rows, beta)[some]
     if lift:
         lift *= float(net @ net)
-    c, lower, upper, *rest = problem.numbers
+    c, lower, upper = problem.linear, problem.lower, problem.upper
     violation, bias, _ = loops.assess(s + c, beta, lower, upper, True)
+    sums = problem.total, loops.UNIT if problem.rounded else 0.0
     of_kernel = lift, matrix.roots[rows].max(initial=0.0), shift, shift_error, reach
     bias, primal, dual, slack, doubt = loops.certify(
-        s, error, beta, net, bias, lack, c, lower, upper, *rest, *of_kernel
+        s, error, beta, net, bias, lack, c, lower, upper, *sums, *of_kernel
     )
-    return Verified(bias, primal, dual, violation, slack, violation + doubt)
+    return Verified(bias, primal, dual, primal - dual, violation, slack, violation + doubt)
 
 
 # -- whether the kernel is positive semidefinite ----------------------------------------------
@@ -191,11 +185,8 @@ class Definiteness:
     lift: float = 0.0
 
 
-def definiteness(known: bool | None, look: Callable[[], KernelMatrix]) -> Definiteness:
-    """What is known of a kernel by its form (``known``), or by a proof on all of its rows."""
-    if known is not None:
-        return Definiteness("exact" if known else "withheld")
-    matrix = look()
+def definiteness(matrix: KernelMatrix) -> Definiteness:
+    """What a proof on all rows says of a kernel whose form says nothing."""
     if matrix.columns > PROVABLE:
         return Definiteness("conditional")
     values = np.array(matrix.whole(), dtype=np.float64)
