@@ -34,7 +34,7 @@ from ..solvers.decomposition.problem import (
 )
 from ..solvers.decomposition.solver import PARTS, DualSolver, solve_small
 from ._fit import Attributes, Memory, Problem, Ready, Run, Settings, warn_of
-from ._kernel import KernelModel, kernel_of
+from ._kernel import KernelModel, check_kernel, kernel_of
 from .checkpoint import Checkpoint
 
 STOPPING = ("relative", "absolute", "epsilon", "kkt")
@@ -134,46 +134,38 @@ class KernelRows:
         if not few:
             return
         if self._exact is None:
-            self._stored = PrecomputedMatrix(self._matrix(None).whole())
+            self._stored = PrecomputedMatrix(self.matrices(None)[0].whole())
             return
         points = self._exact.take(np.concatenate(groups))
         matrix = ProductMatrix(self.kernel, points, None, self._executor)
         self._stored = PrecomputedMatrix(matrix.whole(), source=matrix)
         self._places = np.split(np.arange(rows), np.cumsum([len(group) for group in groups])[:-1])
 
-    def _matrix(self, which: tuple[int, ...] | None) -> KernelMatrix:
-        """Of all rows, or of those of some groups."""
+    def matrices(self, which: tuple[int, ...] | None) -> tuple[KernelMatrix, KernelMatrix | None]:
+        """The values for a problem on the rows of some groups, in this order, or on all rows.
+
+        With the same in double precision, if that is another matrix or one that knows more.
+        """
+        chosen = None if which is None else np.concatenate([self._places[k] for k in which])
+        exact = None
+        if self._exact is not None and (self._stored is None or self.kernel.name == "linear"):
+            exact = self._product(self._exact, which)
         if self._stored is not None:
-            if which is None:
-                return self._stored
-            rows = np.concatenate([self._places[k] for k in which])
-            return PrecomputedMatrix(self._stored.whole()[np.ix_(rows, rows)], source=self._stored)
+            matrix = self._stored
+            if chosen is not None:
+                values = matrix.whole()[np.ix_(chosen, chosen)]
+                matrix = PrecomputedMatrix(values, source=matrix)
+            return matrix, exact
         if self._points is not None:
-            return self._product(self._points, which)
+            return self._product(self._points, which), exact
         assert self.kernel.function is not None
-        if which is None:
-            return CallableMatrix(self.kernel.function, self._X)
-        rows = np.concatenate([self._groups[k] for k in which])
-        return CallableMatrix(self.kernel.function, self._X[rows])
+        X = self._X if chosen is None else self._X[chosen]
+        return CallableMatrix(self.kernel.function, X), None
 
     def _product(self, points: Points, which: tuple[int, ...] | None) -> ProductMatrix:
         if which is not None:
             points = points.take(np.concatenate([self._groups[k] for k in which]))
         return ProductMatrix(self.kernel, points, None, self._executor)
-
-    def solver(
-        self,
-        problem: DualProblem,
-        which: tuple[int, ...] | None,
-        settings: DualSettings,
-        observe: Any,
-    ) -> DualSolver:
-        """The solver of a problem on the rows of some groups, in this order, or on all rows."""
-        matrix, definite = self._matrix(which), self.kernel.definite
-        exact = None
-        if self._exact is not None and (self._stored is None or self.kernel.name == "linear"):
-            exact = self._product(self._exact, which)  # of a linear kernel the rows say more
-        return DualSolver(matrix, problem, settings, self._executor, observe, definite, exact)
 
     def solve_small(
         self,
@@ -307,40 +299,36 @@ class KernelProblem(Problem):
         return f"{kernel.name}, {gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
 
     def solver(self, run: Run) -> Ready:
-        dual = self.dual
-        start = dual.start(self._start(run))
-        settings = self.rows.settings
+        dual, rows, which, settings = self.dual, self.rows, self.which, self.rows.settings
+        known = run.file is not None or run.memory is not None
+        start = dual.start(self._start(run) if known else None)
         if run.stop.time_limit < np.inf:
             settings = replace(settings, time_limit=run.stop.time_limit)
-        result = self.rows.solve_small(dual, self.which, settings, start)
+        result = rows.solve_small(dual, which, settings, start)
         if result is not None:
             return Ready(Solved(result, run.observe))
-        return Ready(self.rows.solver(dual, self.which, settings, run.observe), start)
+        matrix, exact = rows.matrices(which)
+        definite = rows.kernel.definite
+        solver = DualSolver(matrix, dual, settings, run.executor, run.observe, definite, exact)
+        return Ready(solver, start)
 
     def _start(self, run: Run) -> np.ndarray | None:
         """The point from a checkpoint, or the last fit's point scaled to the new C."""
+        shape = self.dual.linear.shape
         if run.file is None or (run.state is None and run.start is None):
             memory = run.memory
-            if (
-                memory is None
-                or memory.dual_point is None
-                or memory.dual_point.shape != self._shape
-            ):
+            if memory is None or memory.dual_point is None or memory.dual_point.shape != shape:
                 return None
             return memory.dual_point * (run.C / memory.C)
         beta = run.start if run.state is None else run.state.get("beta")
         if not (
             isinstance(beta, np.ndarray)
-            and beta.shape == self._shape
+            and beta.shape == shape
             and beta.dtype == np.float64
             and np.all(np.isfinite(beta))
         ):
             raise run.file.damaged(ValueError("the dual point is missing or has another length"))
         return beta
-
-    @property
-    def _shape(self) -> tuple[int]:
-        return self.dual.linear.shape
 
     def done(self, result: SolveResult, settings: Settings, C: float) -> bool:
         """Whether a result of an earlier run is good enough.
@@ -349,7 +337,7 @@ class KernelProblem(Problem):
         ``stopping='kkt'``: a result does not tell the violation.
         """
         certificate = result.certificate
-        if self.rows.kernel.function is not None or result.w.shape != self._shape:
+        if self.rows.kernel.function is not None or result.w.shape != self.dual.linear.shape:
             return False
         if result.status is Status.MAX_ITER:
             return settings.max_iter is not None and result.n_iter >= settings.max_iter
@@ -388,9 +376,11 @@ class KernelProblem(Problem):
             scales = self.rows.unlike_scales()
             if scales:
                 yield ConvergenceWarning(f"{name}: {scales}")
+        if settings.stopping != "kkt":
+            return
         reached = (r.certificate.relative_gap for r in results if r.status is Status.CONVERGED)
         worst = max(reached, default=0.0)
-        if settings.stopping == "kkt" and LARGE_GAP < worst < np.inf:
+        if LARGE_GAP < worst < np.inf:
             yield ConvergenceWarning(
                 f"{name}: the optimality conditions hold to tol={settings.tol:g}, which "
                 f"stopping='kkt' asks for, but the relative gap is {worst:.2g}: lower tol, or "
@@ -428,6 +418,7 @@ class KernelMachine(KernelModel):
     checkpoint: Checkpoint | str | PathLike[str] | None = None
 
     def _check_common(self) -> Settings:
+        check_kernel(self)
         settings = super()._check_common()
         check_flag("shrinking", self.shrinking)
         check_number("cache_size", self.cache_size, above=0.0)

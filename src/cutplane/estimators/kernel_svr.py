@@ -13,9 +13,9 @@ from ..kernels import Kernel
 from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored
 from ._fit import Settings, with_callbacks
-from ._kernel import as_rows, basis_attributes, executor_for, training_rows
+from ._kernel import as_rows, basis_attributes, canonical_rows, executor_for
 from ._kernel_problem import KernelMachine, KernelProblem
-from ._rows import check_sum
+from ._rows import check_sum, checked_rows
 
 # Rows within this part of the offset count as on the border.
 ON_BORDER = 1e-9
@@ -125,7 +125,8 @@ class SVR(RegressorMixin, _SingleProblem):
         """
         data, settings = (X, y), self._check_common()
         epsilon = float(self.epsilon)
-        X, y = training_rows(self, X, y=y, y_numeric=True)
+        X, y = checked_rows(self, X, y=y, y_numeric=True)
+        X = canonical_rows(self.kernel, X)
         weights = check_weights(sample_weight, X)
         check_sum(settings.C, weights)
         bounds = settings.C * weights
@@ -225,7 +226,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         self
         """
         data, settings = (X, y), self._check_common()
-        X = training_rows(self, X)
+        X = canonical_rows(self.kernel, checked_rows(self, X))
         weights = check_weights(sample_weight, X)
         problem = DualProblem(
             linear=np.zeros(len(weights)),

@@ -57,6 +57,7 @@ from .verify import (
     Definiteness,
     Verified,
     definiteness,
+    linear_sums,
     looks_indefinite,
     rounding,
     stretched,
@@ -647,11 +648,11 @@ class DualSolver:
         beta = state.beta.copy()
         lack = loops.balance(beta, problem.lower, problem.upper, problem.total)
         sums = problem.row_sums(beta, self._matrix.columns)
-        careful = exact.careful_sums(sums)
-        s, error = self._sums(beta, sums) if careful is None else careful
+        x = exact.linear_rows
+        s, error = self._sums(beta, sums) if x is None else linear_sums(x, sums)
         found = verify(exact, rows, problem, beta, lack, s[rows], error[rows], lift)
         enough = self._settings.enough(found.primal, problem.mass)
-        if careful is None and found.slack > 0.5 * enough:
+        if x is None and found.slack > 0.5 * enough:
             count = len(sums)
             if 8 * count * count <= self._settings.cache_bytes and exact.dtype == np.float64:
                 s, error = _exact_sums(exact, exact.whole(), np.arange(count), exact.roots, sums)
