@@ -411,7 +411,7 @@ class ChainTagger(StructuredModel):
         coef = np.zeros((0, len(self.classes_)))
         if self.kernel is None:
             coef = np.ascontiguousarray(self.coef_.T)
-        return chain.ChainWeights(coef, self.transitions_, self.begin_, self.finish_, second)
+        return chain.ChainWeights(coef, second, self.transitions_, self.begin_, self.finish_)
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         linear = self.kernel is None
