@@ -339,9 +339,10 @@ class ChainTagger(StructuredModel):
         width = self.n_features_in_ if fitted else None
         if has_names(X, lengths is not None):
             return self._named_tokens(X, lengths, fitted)
+        if lengths is not None:
+            check_sparse(X)
         rows, starts = (X, None) if lengths is not None else stack_rows(X, width)
         if lengths is not None or rows.shape[0]:
-            check_sparse(rows)
             rows = check_array(
                 rows,
                 accept_sparse="csr",

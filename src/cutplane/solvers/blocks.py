@@ -307,12 +307,12 @@ class BlockAutoSolver(AutoSolver):
         if len(cuts) <= 1:  # with more an earlier run has ended with cutting planes
             rng = self._given_rng or np.random.default_rng(0)
             observe = self._observe_ascent
-            yield BlockSolver(self.oracle, self.C, self._stop(), rng, observe, kept)
+            yield BlockSolver(self.oracle, self.C, self.stop, rng, observe, kept)
         # Where outputs are kept they give cuts for nothing, which plain cutting planes need more.
         plain = isinstance(self.oracle.model, LinearExamples)
         position = None if plain else AdaptivePosition()
         cheap = self.oracle.cheap_cut
-        yield BundleSolver(self.oracle, self.C, self._stop(), position, self._observe, cheap)
+        yield BundleSolver(self.oracle, self.C, self.stop, position, self._observe, cheap)
 
     def _observe_ascent(self, record: Iteration) -> bool:
         """Stop ascent where cutting planes will be done before it."""

@@ -127,6 +127,8 @@ class AutoSolver(IterativeSolver):
             stage.start_point = self.start_point if self._stage is None else self.best_point()
             stage.watch, stage.watched = self.watch, self.watched
             stage.dual, stage.proved = self.dual, self.proved
+            if self.stop.max_iter is not None:
+                stage.stop = replace(self.stop, max_iter=self.stop.max_iter - len(self.trace))
             self._stage, self._before, self._gave_up = stage, self._best, False
             try:
                 status = stage._iterate(start, cuts)
@@ -143,32 +145,28 @@ class AutoSolver(IterativeSolver):
 
     def _stages(self, cuts: tuple[Cut, ...]) -> Iterator[IterativeSolver]:
         """The solvers, in the order in which they have their turn, with cuts known beforehand."""
-        oracle, C, warm = self.oracle, self.C, self._dual_point
+        oracle, C, stop, warm = self.oracle, self.C, self.stop, self._dual_point
         if _is_sum_of_losses(oracle):
             in_memory = oracle.matrix.whole is not None
             cost = self._newton_cost = newton_cost(oracle)
             rows, features = oracle.matrix.shape
             step = (rows + features) * (features + 1) ** 2
             if rows * features <= SMALL and step <= SMALL_STEP:
-                yield SmallNewtonSolver(oracle, C, self._stop(), self._observe, warm)
+                yield SmallNewtonSolver(oracle, C, stop, self._observe, warm)
             cheap = _is_cheap(oracle, C, cost)
             if in_memory and not cheap:
                 observe = self._observe_descent
-                yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
+                yield CoordinateSolver(oracle, C, stop, self._rng, observe, warm)
                 warm = None
             if cheap or (in_memory and cost < math.inf):
-                yield NewtonSolver(oracle, C, self._stop(), self._observe, warm)
+                yield NewtonSolver(oracle, C, stop, self._observe, warm)
         from .cutting_plane import AdaptivePosition, BundleSolver  # few runs need them
 
-        yield BundleSolver(oracle, C, self._stop(), AdaptivePosition(), self._observe)
+        yield BundleSolver(oracle, C, stop, AdaptivePosition(), self._observe)
 
     @property
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(0) if self._given_rng is None else self._given_rng
-
-    def _stop(self) -> StopRule:
-        left = None if self.stop.max_iter is None else self.stop.max_iter - len(self.trace)
-        return replace(self.stop, max_iter=left)
 
     def _take(self, stage: IterativeSolver) -> None:
         """Take over what a stage has reached so far.
