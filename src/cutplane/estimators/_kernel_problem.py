@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, ClassVar
@@ -17,7 +17,6 @@ from ..data import as_blocks
 from ..exec import Executor
 from ..kernels import (
     CallableMatrix,
-    Kernel,
     KernelMatrix,
     PrecomputedMatrix,
     ProductMatrix,
@@ -33,7 +32,7 @@ from ..solvers.decomposition.problem import (
     DualSettings,
 )
 from ..solvers.decomposition.solver import PARTS, DualSolver, solve_small
-from ._fit import Attributes, Memory, Problem, Ready, Run, Settings, warn_of
+from ._fit import Memory, Problem, Ready, Run, Settings, warn_of
 from ._kernel import KernelModel, check_kernel, kernel_of
 from .checkpoint import Checkpoint
 
@@ -66,36 +65,34 @@ class KernelRows:
     Attributes
     ----------
     kernel : Kernel
+    settings : DualSettings
+        Of every problem, but for the time limit.
     indefinite : bool
         Whether the kernel turned out not to be positive semidefinite.
 
     Parameters
     ----------
-    kernel : Kernel
+    model : KernelMachine
     X : ndarray or CSR matrix
         Rows, or the kernel values of a precomputed kernel.
     executor : Executor
-    settings : DualSettings
-        Of every problem, but for the time limit.
-    single : bool
-        Whether the tolerance lets kernel values be computed in single precision.
-    free_bias : bool
-        Whether all problems have a bias and coefficients that sum to 0, so that a linear kernel
-        may be moved.
+    settings : Settings
+    bound : float
+        The largest coefficient that may occur.
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        X: Any,
-        executor: Executor,
-        settings: DualSettings,
-        *,
-        single: bool,
-        free_bias: bool = False,
+        self, model: KernelMachine, X: Any, executor: Executor, settings: Settings, bound: float
     ) -> None:
-        self.kernel = kernel
-        self.settings = settings
+        self.kernel = kernel = kernel_of(model, X)
+        self.settings = DualSettings(
+            tol=settings.tol,
+            stopping=settings.stopping,
+            working_set_size=model.working_set_size,
+            shrinking=bool(model.shrinking),
+            cache_bytes=float(model.cache_size) * 1e6,
+            max_iter=settings.max_iter,
+        )
         self.indefinite = False
         self._X = X
         self._executor = executor
@@ -108,10 +105,10 @@ class KernelRows:
         if kernel.name == "precomputed":
             self._stored = PrecomputedMatrix(X)
         elif kernel.function is None:
-            self._exact = training_points(kernel, X, single=False, centre=free_bias)
-            self._points = self._exact
-            if single and X.shape[0] > FEW_ROWS:
-                self._points = training_points(kernel, X, single=True, centre=free_bias)
+            centre = model._free_bias  # then a linear kernel may be moved
+            self._exact = self._points = training_points(kernel, X, single=False, centre=centre)
+            if settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND and X.shape[0] > FEW_ROWS:
+                self._points = training_points(kernel, X, single=True, centre=centre)
 
     def digest(self) -> bytes:
         """A fingerprint of the rows."""
@@ -428,36 +425,7 @@ class KernelMachine(KernelModel):
                 raise ValueError(f"working_set_size must be even, got {size}")
         return settings
 
-    def _kernel_rows(
-        self, X: Any, executor: Executor, settings: Settings, bound: float
-    ) -> KernelRows:
-        """The training rows; ``bound`` is the largest coefficient that may occur."""
-        return KernelRows(
-            kernel_of(self, X),
-            X,
-            executor,
-            DualSettings(
-                tol=settings.tol,
-                stopping=settings.stopping,
-                working_set_size=self.working_set_size,
-                shrinking=bool(self.shrinking),
-                cache_bytes=float(self.cache_size) * 1e6,
-                max_iter=settings.max_iter,
-            ),
-            single=settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND,
-            free_bias=self._free_bias,
-        )
-
-    def _fit_kernel(
-        self,
-        data: tuple[Any, Any],
-        problems: Sequence[Problem],
-        settings: Settings,
-        executor: Executor,
-        attributes: Attributes,
-    ) -> list[SolveResult]:
-        """Solve the problems of a kernel machine, store the model, and give warnings."""
-        results = self._solve(data, problems, settings, executor, attributes)
+    def _conclude(self, problem: Problem, settings: Settings, results: list[SolveResult]) -> None:
+        """Store the status of a fit, and give its warnings."""
         self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
-        warn_of(settings, problems[0], results)
-        return results
+        warn_of(settings, problem, results)

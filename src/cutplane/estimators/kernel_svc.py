@@ -208,20 +208,17 @@ class SVC(ClassifierMixin, KernelMachine):
         tasks, groups = self._tasks(encoded)
         self.__dict__.pop("calibration_", None)  # of another fit
         with executor_for(self, *X.shape) as executor:
-            rows = self._kernel_rows(X, executor, settings, float(bounds.max()))
+            rows = KernelRows(self, X, executor, settings, float(bounds.max()))
             if len(tasks) > 1 or self.calibrate is not None:
                 rows.split(groups)
             if self.calibrate is not None:
                 self.calibration_ = self._cross_fit(
                     rows, X, y, encoded, sample_weight, settings, executor
                 )
-            self._fit_kernel(
-                data,
-                self._problems(rows, tasks, groups, encoded, bounds),
-                settings,
-                executor,
-                partial(self._assemble, rows, X, encoded, tasks, groups),
-            )
+            problems = self._problems(rows, tasks, groups, encoded, bounds)
+            attributes = partial(self._assemble, rows, X, encoded, tasks, groups)
+            results = self._solve(data, problems, settings, executor, attributes)
+        self._conclude(problems[0], settings, results)
         return self
 
     def _cross_fit(

@@ -14,7 +14,7 @@ from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored
 from ._fit import Settings, with_callbacks
 from ._kernel import as_rows, basis_attributes, canonical_rows, executor_for
-from ._kernel_problem import KernelMachine, KernelProblem
+from ._kernel_problem import KernelMachine, KernelProblem, KernelRows
 from ._rows import check_sum, checked_rows
 
 # Rows within this part of the offset count as on the border.
@@ -29,14 +29,16 @@ class _SingleProblem(KernelMachine):
     ) -> None:
         """Solve the problem and store the model. ``data`` are X and y as the user gave them."""
         with executor_for(self, *X.shape) as executor:
-            rows = self._kernel_rows(X, executor, settings, float(dual.upper.max()))
-            self._fit_kernel(
+            rows = KernelRows(self, X, executor, settings, float(dual.upper.max()))
+            problem = KernelProblem(label, dual, rows)
+            results = self._solve(
                 data,
-                [KernelProblem(label, dual, rows)],
+                [problem],
                 settings,
                 executor,
                 lambda points: self._assemble(rows.kernel, X, dual, *points[0]),
             )
+        self._conclude(problem, settings, results)
 
     def _assemble(
         self, kernel: Kernel, X: Any, dual: DualProblem, beta: np.ndarray, bias: float
