@@ -15,14 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._checks import check_flag, check_integer, check_number, plain
 from ..data import as_blocks
 from ..exec import Executor
-from ..kernels import (
-    CallableMatrix,
-    KernelMatrix,
-    PrecomputedMatrix,
-    ProductMatrix,
-    training_points,
-)
-from ..kernels.points import Points
+from ..kernels import PrecomputedMatrix, ProductMatrix, TrainingMatrix, kernel_matrix
 from ..reporting.line import DualLine
 from ..result import Iteration, SolveResult, Status
 from ..solvers.decomposition.problem import (
@@ -95,20 +88,14 @@ class KernelRows:
         )
         self.indefinite = False
         self._X = X
-        self._executor = executor
-        self._points: Points | None = None
-        self._exact: Points | None = None  # the points in double precision
-        self._stored: PrecomputedMatrix | None = None  # all values
         self._room = np.empty(0)  # memory for the values of a problem, reused by the next
         self._groups: list[np.ndarray] = []
         self._places: list[np.ndarray] = []  # for each group, its rows among the values
-        if kernel.name == "precomputed":
-            self._stored = PrecomputedMatrix(X)
-        elif kernel.function is None:
-            centre = model._free_bias  # then a linear kernel may be moved
-            self._exact = self._points = training_points(kernel, X, single=False, centre=centre)
-            if settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND and X.shape[0] > FEW_ROWS:
-                self._points = training_points(kernel, X, single=True, centre=centre)
+        centre = model._free_bias  # then a linear kernel may be moved
+        self._exact = self._matrix = kernel_matrix(kernel, X, executor, single=False, centre=centre)
+        single = settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND and X.shape[0] > FEW_ROWS
+        if single and isinstance(self._exact, ProductMatrix):
+            self._matrix = kernel_matrix(kernel, X, executor, single=True, centre=centre)
 
     def digest(self) -> bytes:
         """A fingerprint of the rows."""
@@ -121,48 +108,34 @@ class KernelRows:
         pairs of groups together take twice as many, unless they compute few rows.
         """
         self._groups = self._places = groups
-        rows = self._X.shape[0]
-        if self._stored is not None or rows * rows * 8 > self.settings.cache_bytes:
+        rows, exact = self._X.shape[0], self._exact
+        if exact.values is not None or rows * rows * 8 > self.settings.cache_bytes:
             return
         few = rows <= ONE_MATRIX
-        if not few and len(groups) > 1 and self._exact is not None:
+        if not few and len(groups) > 1 and isinstance(exact, ProductMatrix):
             pair = sum(sorted(map(len, groups))[-2:])
-            few = pair <= SMALL and self._product(self._exact, None).compiled() is None
+            few = pair <= SMALL and exact.compiled() is None
         if not few:
             return
-        if self._exact is None:
-            self._stored = PrecomputedMatrix(self.matrices(None)[0].whole())
-            return
-        points = self._exact.take(np.concatenate(groups))
-        matrix = ProductMatrix(self.kernel, points, None, self._executor)
-        self._stored = PrecomputedMatrix(matrix.whole(), source=matrix)
-        self._places = np.split(np.arange(rows), np.cumsum([len(group) for group in groups])[:-1])
+        if isinstance(exact, ProductMatrix):
+            exact = exact.among(np.concatenate(groups))
+            ends = np.cumsum([len(group) for group in groups])
+            self._places = np.split(np.arange(rows), ends[:-1])
+        self._matrix = PrecomputedMatrix(exact.whole(), source=exact)
+        if self.kernel.name != "linear":  # whose rows say more than values
+            self._exact = self._matrix
 
-    def matrices(self, which: tuple[int, ...] | None) -> tuple[KernelMatrix, KernelMatrix | None]:
+    def matrices(self, which: tuple[int, ...] | None) -> tuple[TrainingMatrix, TrainingMatrix]:
         """The values for a problem on the rows of some groups, in this order, or on all rows.
 
-        With the same in double precision, if that is another matrix or one that knows more.
+        First those to work with, then the most exact ones, which may be the same.
         """
-        chosen = None if which is None else np.concatenate([self._places[k] for k in which])
-        exact = None
-        if self._exact is not None and (self._stored is None or self.kernel.name == "linear"):
-            exact = self._product(self._exact, which)
-        if self._stored is not None:
-            matrix = self._stored
-            if chosen is not None:
-                values = matrix.whole()[np.ix_(chosen, chosen)]
-                matrix = PrecomputedMatrix(values, source=matrix)
-            return matrix, exact
-        if self._points is not None:
-            return self._product(self._points, which), exact
-        assert self.kernel.function is not None
-        X = self._X if chosen is None else self._X[chosen]
-        return CallableMatrix(self.kernel.function, X), None
-
-    def _product(self, points: Points, which: tuple[int, ...] | None) -> ProductMatrix:
-        if which is not None:
-            points = points.take(np.concatenate([self._groups[k] for k in which]))
-        return ProductMatrix(self.kernel, points, None, self._executor)
+        if which is None:
+            return self._matrix, self._exact
+        matrix = self._matrix.among(np.concatenate([self._places[k] for k in which]))
+        if self._exact is self._matrix:
+            return matrix, matrix
+        return matrix, self._exact.among(np.concatenate([self._groups[k] for k in which]))
 
     def solve_small(
         self,
@@ -184,17 +157,16 @@ class KernelRows:
         quick = settings.time_limit >= SMALL_SECONDS
         if asked or not small or not quick or self.kernel.definite is not True:
             return None
-        stored, rows, points, height = self._stored, problem.rows, None, 0
-        if stored is None:
-            assert self._exact is not None
-            matrix: KernelMatrix = self._product(self._exact, which)
+        matrix, rows, points, height = self._matrix, problem.rows, None, 0
+        if matrix.values is None:
+            matrix = self._exact
             if which is not None:  # one problem would not pay for two more seconds of compiling
+                matrix = matrix.among(np.concatenate([self._groups[k] for k in which]))
                 points = matrix.compiled()
                 height = 0 if points is None else 2 + count // LINES_PART
-        else:
-            matrix = stored
-            rows = rows if which is None else np.concatenate([self._places[k] for k in which])
-        if problem.row_of is not None or (stored is not None and which is not None):
+        elif which is not None:
+            rows, height = np.concatenate([self._places[k] for k in which]), count
+        if problem.row_of is not None:
             height = count
         room = None
         if height:
@@ -221,7 +193,7 @@ class KernelRows:
 
     def unlike_scales(self) -> str:
         """A sentence that names features on other scales than most; "" if there are none."""
-        if self._exact is None:
+        if self.kernel.name in ("precomputed", "callable"):
             return ""
         X = self._X
         if scipy.sparse.issparse(X):

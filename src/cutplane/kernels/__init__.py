@@ -372,6 +372,10 @@ class ProductMatrix(KernelMatrix):
         power = kernel.gamma, kernel.coef0, int(kernel.degree)
         return decomposition.POWER, *rows, points.norms, *power
 
+    def among(self, rows: np.ndarray) -> ProductMatrix:
+        """The values of some rows among themselves."""
+        return ProductMatrix(self._kernel, self._left.take(rows), None, self._executor)
+
     def restricted(self, columns: np.ndarray) -> ProductMatrix:
         other = copy.copy(self)
         other._right = self._right.take(columns)
@@ -496,6 +500,10 @@ class PrecomputedMatrix(KernelMatrix):
         """k(x, x) of every row."""
         return self._values.diagonal().astype(np.float64)
 
+    def among(self, rows: np.ndarray) -> PrecomputedMatrix:
+        """The values of some rows among themselves."""
+        return PrecomputedMatrix(self._values[np.ix_(rows, rows)], source=self)
+
     def restricted(self, columns: np.ndarray) -> PrecomputedMatrix:
         chosen = columns if self._columns is None else self._columns[columns]
         return PrecomputedMatrix(self._values, chosen, self)
@@ -526,6 +534,10 @@ class CallableMatrix(KernelMatrix):
             blocks.append(call_kernel(self._function, rows, rows).diagonal())
         return np.concatenate(blocks)
 
+    def among(self, rows: np.ndarray) -> CallableMatrix:
+        """The values of some rows among themselves."""
+        return CallableMatrix(self._function, self._left[rows])
+
     def restricted(self, columns: np.ndarray) -> CallableMatrix:
         return CallableMatrix(self._function, self._left, self._right[columns])
 
@@ -534,15 +546,24 @@ class CallableMatrix(KernelMatrix):
         out[slots, : self.columns] = values
 
 
+TrainingMatrix = ProductMatrix | PrecomputedMatrix | CallableMatrix
+
+
 def kernel_matrix(
-    kernel: Kernel, X: Any, executor: Executor, *, single: bool, sums: bool = False
-) -> KernelMatrix:
+    kernel: Kernel,
+    X: Any,
+    executor: Executor,
+    *,
+    single: bool,
+    sums: bool = False,
+    centre: bool = False,
+) -> TrainingMatrix:
     """The kernel's values of all pairs of rows, not computed yet; see ``training_points``."""
     if kernel.name == "precomputed":
         return PrecomputedMatrix(X)
     if kernel.function is not None:
         return CallableMatrix(kernel.function, X)
-    points = training_points(kernel, X, single=single, sums=sums)
+    points = training_points(kernel, X, single=single, sums=sums, centre=centre)
     return ProductMatrix(kernel, points, None, executor)
 
 

@@ -270,7 +270,7 @@ class DualSolver:
         exact: KernelMatrix | None = None,
     ) -> None:
         self._exact = matrix if exact is None else exact
-        self._single = exact is not None and matrix.dtype == np.float32
+        self._single = self._exact is not matrix and matrix.dtype == np.float32
         self._problem = problem
         self._settings = settings
         self._executor = executor
