@@ -332,7 +332,7 @@ class ProductMatrix(KernelMatrix):
         self.relative = rbf and not (isinstance(left, DensePoints) and left.direct)
         self._sums_fast = rbf and dense and self.dtype == np.float32
         if kernel.name == "linear" and isinstance(left, DensePoints):
-            self.linear_rows = left.x if self.dtype == np.float64 else None
+            self.linear_rows = left.x if left.x.dtype == np.float64 else None
             if left.origin is not None:
                 self.moved = _moved(left, left.origin)
 
