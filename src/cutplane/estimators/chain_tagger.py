@@ -11,10 +11,9 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_choice, check_flag, check_integer
+from .._checks import check_choice, check_flag, check_integer, check_sparse
 from ..cluster.executor import workers_of
 from ..data import as_blocks
-from ..data.blocks import check_sparse
 from ..exec import make_executor
 from ..objective.structured import JointModel
 from ..structured import chain

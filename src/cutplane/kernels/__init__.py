@@ -338,7 +338,7 @@ class ProductMatrix(KernelMatrix):
 
     @cached_property
     def diagonal(self) -> np.ndarray:  # type: ignore[override]
-        """k(x, x); computed late, because nobody asks a restricted matrix."""
+        """k(x, x); computed late, because predictions do without."""
         return self._kernel.diagonal(self._left.norms)
 
     @cached_property

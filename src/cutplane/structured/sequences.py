@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ..data.blocks import check_sparse
+from .._checks import check_sparse
 
 logger = logging.getLogger("cutplane")
 
