@@ -440,8 +440,7 @@ class DualSolver:
         else:
             tol = max(0.0 if every else PART * violation, 0.5 * goal)
         begin = time.perf_counter()
-        new = np.flatnonzero(self._cache.held(rows) < 0)
-        block, own = self._values_among(chosen, rows, place, every)
+        new, block, own = self._values_among(chosen, rows, place)
         fetched = time.perf_counter()
         point, slope = beta[chosen], g[chosen]
         steps, _, curvature = loops.pairwise_steps(
@@ -485,21 +484,25 @@ class DualSolver:
         return replace(state, beta=whole, s=s, value=value, step=step)
 
     def _values_among(
-        self, chosen: np.ndarray, rows: np.ndarray, place: np.ndarray, every: bool
-    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+        self, chosen: np.ndarray, rows: np.ndarray, place: np.ndarray
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray]:
         """The kernel values of a working set: an array with the line of every variable, and slots.
 
-        Lines that are −1 are in the slots. Of the rows that the cache lacks nothing but the values
-        among the set is computed, if so many variables did not move last time that this is less.
+        Before these, which of the rows the cache lacked. Lines that are −1 are in the slots. Of the
+        rows that the cache lacks nothing but the values among the set is computed, if so many
+        variables did not move last time that this is less.
         """
         assert self._state is not None
         active, count, cache = self._state.active, len(chosen), self._cache
+        every = count == len(self._problem.linear)
         late = not every and count >= KEEP_FROM and count < self._idle * cache.matrix.columns
-        slots = cache.held(rows) if late else cache.fetch(rows)
-        missing = np.flatnonzero(slots < 0)
+        slots = cache.held(rows)
+        new = missing = np.flatnonzero(slots < 0)
+        if not late and len(new):
+            slots, missing = cache.fetch(rows), new[:0]
         own = slots[place]
         if every and count == len(rows) and cache.slots.flags.carray:
-            return (cache.slots, own), own  # the values where they are
+            return new, (cache.slots, own), own  # the values where they are
         if len(self._room) < count * count or self._room.dtype != cache.slots.dtype:
             self._room = np.empty(count * count, dtype=cache.slots.dtype)
         room = self._room[: count * count].reshape(count, count)
@@ -509,7 +512,7 @@ class DualSolver:
             among = cache.matrix.restricted(active.columns[chosen])
             among.fill(rows[missing], np.arange(len(missing)), room)
             cache.computed_values += len(missing) * count
-        return (room, lines[place]), own
+        return new, (room, lines[place]), own
 
     def _jump(self) -> bool:
         """Go where the interior point method leads, if that is better."""
