@@ -48,7 +48,7 @@ def explicit_point(model: ChainTagger, X: list[np.ndarray]) -> np.ndarray:
         second = model.second_transitions_.transpose(1, 0, 2)
     shape = ChainShape(tokens, len(model.classes_), model.boundaries, model.order)
     return shape.pack(
-        ChainWeights(features.T @ coef, model.transitions_, model.begin_, model.finish_, second)
+        ChainWeights(features.T @ coef, second, model.transitions_, model.begin_, model.finish_)
     )
 
 

@@ -37,10 +37,10 @@ def chain_feature(shape: ChainShape, x: np.ndarray, z: Sequence[int]) -> np.ndar
     """Ψ(x, z), counted token by token."""
     parts = ChainWeights(
         np.zeros((shape.features, shape.labels)),
+        np.zeros((shape.labels if shape.order == 2 else 0,) * 3),
         np.zeros((shape.labels, shape.labels)),
         np.zeros(shape.labels),
         np.zeros(shape.labels),
-        np.zeros((shape.labels if shape.order == 2 else 0,) * 3),
     )
     for t, k in enumerate(z):
         parts.emissions[:, k] += x[t]

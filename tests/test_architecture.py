@@ -37,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
         *("_blas", "_lazy", "data", "exec", "kernels", "loops", "losses", "objective", "result"),
         *("risks", "structured"),
     },
-    "structured": {"data", "exec", "kernels", "loops", "objective", "result", "risks"},
+    "structured": {"_checks", "data", "exec", "kernels", "loops", "objective", "result", "risks"},
     "cluster": {"_checks", "data", "exec", "loops", "objective", "risks", "structured"},
     "store": {"__version__", "data", "result"},
     "models": {

@@ -13,67 +13,60 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class _BlasLimit:
-    """Limits BLAS to one thread while at least one thread has entered and not left.
-
-    The limit holds for the process. The first thread to enter sets it and saves the old limit; the
-    last thread to leave restores the old limit.
-    """
+class _State:
+    """How many threads are within a block, and the limit that the first of them has replaced."""
 
     def __init__(self) -> None:
-        self._controller: Any = None
-        self._limit: Any = None
+        self.controller: Any = None
+        self.limit: Any = None
         self.forget()
 
     def forget(self) -> None:
         """Start anew in a forked process: the threads that had entered do not exist there."""
-        self._lock = threading.Lock()
-        self._inside = 0
-
-    def enter(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside > 1:
-                return
-            if self._controller is None:
-                from threadpoolctl import ThreadpoolController
-
-                self._controller = ThreadpoolController().select(user_api="blas")
-            self._limit = self._controller.limit(limits=1)
-
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                # Another thread may have set the limit, and then only that one could restore it.
-                self._give_up_control()
-                self._limit.restore_original_limits()
-                self._give_up_control()
-
-    @staticmethod
-    def _give_up_control() -> None:
-        """Let any thread change the limit.
-
-        Since threadpoolctl 3.8 only the thread that set the limit may change it.
-        """
-        import threadpoolctl
-
-        owner = getattr(threadpoolctl, "OpenBLASController", None)
-        clear = getattr(owner, "clear_controlling_thread", None)
-        if clear is not None:
-            clear(force=True)
+        self.lock = threading.Lock()
+        self.inside = 0
 
 
-_BLAS = _BlasLimit()
+_state = _State()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_BLAS.forget)
+    os.register_at_fork(after_in_child=_state.forget)
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Within the block, products of matrices use only the calling thread."""
-    _BLAS.enter()
+    """Within the block, products of matrices use only the calling thread.
+
+    The limit holds for the process while at least one thread is within such a block. The first to
+    enter sets it and saves the old limit; the last to leave restores the old limit.
+    """
+    with _state.lock:
+        _state.inside += 1
+        if _state.inside == 1:
+            if _state.controller is None:
+                from threadpoolctl import ThreadpoolController
+
+                _state.controller = ThreadpoolController().select(user_api="blas")
+            _state.limit = _state.controller.limit(limits=1)
     try:
         yield
     finally:
-        _BLAS.leave()
+        with _state.lock:
+            _state.inside -= 1
+            if _state.inside == 0:
+                # Another thread may have set the limit, and then only that one could restore it.
+                _give_up_control()
+                _state.limit.restore_original_limits()
+                _give_up_control()
+
+
+def _give_up_control() -> None:
+    """Let any thread change the limit.
+
+    Since threadpoolctl 3.8 only the thread that set the limit may change it.
+    """
+    import threadpoolctl
+
+    owner = getattr(threadpoolctl, "OpenBLASController", None)
+    clear = getattr(owner, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)

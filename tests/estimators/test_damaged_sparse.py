@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 import cutplane
-from cutplane.data.blocks import check_sparse
+from cutplane._checks import check_sparse
 from cutplane.data.partitions import clean
 from cutplane.structured import MulticlassProblem, sequences_from
 

@@ -353,7 +353,7 @@ def test_fits_in_threads_and_forked_processes_do_not_meet():
 def test_interrupt_between_problems_completes_the_model(iris, monkeypatch):
     from cutplane.estimators._kernel_problem import KernelRows
 
-    original, count = KernelRows._matrix, 0
+    original, count = KernelRows.matrices, 0
 
     def interrupted(self, rows):
         nonlocal count
@@ -362,7 +362,7 @@ def test_interrupt_between_problems_completes_the_model(iris, monkeypatch):
             raise KeyboardInterrupt
         return original(self, rows)
 
-    monkeypatch.setattr(KernelRows, "_matrix", interrupted)
+    monkeypatch.setattr(KernelRows, "matrices", interrupted)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = SVC(working_set_size=4).fit(*iris)

@@ -65,7 +65,7 @@ def risk_of(oracle, K, Y, w, loss):
     """By enumeration, from the coefficients alone."""
     coef = dense(oracle, w)
     scores = K @ coef[: len(K)]
-    chain = oracle.score_risk.weights(coef).scores()
+    chain = oracle.score_risk.weights(coef)[1:]
     total, at = 0.0, 0
     for y in Y:
         own = scores[at : at + len(y)]
@@ -167,7 +167,7 @@ def test_the_constant_time_oracle_knows_its_sequences(order, boundaries):
         expansion = oracle.cut_basis.expand(w)
         if len(expansion.rows):
             coef[expansion.rows] = expansion.coef
-        scores, plain = K @ coef[: len(K)], whole.score_risk.weights(coef).scores()
+        scores, plain = K @ coef[: len(K)], whole.score_risk.weights(coef)[1:]
         total = 0.0
         for i in drawn[-1]:
             own, y = scores[model.starts[i] : model.starts[i + 1]], Y[i]

@@ -79,9 +79,11 @@ def on_disk(oracle):
 class Noting(AutoSolver):
     """Notes the stages."""
 
-    def _run_stage(self, stage, start, cuts):
-        self.stages = (*getattr(self, "stages", ()), type(stage))
-        return super()._run_stage(stage, start, cuts)
+    def _stages(self, cuts):
+        self.stages = ()
+        for stage in super()._stages(cuts):
+            self.stages = (*self.stages, type(stage))
+            yield stage
 
 
 def solve(oracle, C=C, *, observer=None, start=None, dual_point=None, **rules):
@@ -95,7 +97,7 @@ def is_way(solver, stages):
 
 
 def first_stage(oracle, C=1.0):
-    stages = AutoSolver(oracle, C, StopRule(relative=1e-3), np.random.default_rng(0))._stages()
+    stages = AutoSolver(oracle, C, StopRule(relative=1e-3), np.random.default_rng(0))._stages(())
     return type(next(stages))
 
 

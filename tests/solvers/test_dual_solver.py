@@ -254,7 +254,7 @@ def test_whole_rows_of_variables_that_moved_only(monkeypatch):
 def test_small_problems_are_one_working_set(case):
     result = case.solver(tol=1e-8).run()
     assert result.status is Status.CONVERGED
-    assert all(record.cuts == len(case.problem) for record in result.trace)
+    assert all(record.cuts == len(case.problem.linear) for record in result.trace)
     assert result.n_iter <= 20
     again = case.solver(tol=1e-7).run(result.w)
     assert again.n_iter == 1
@@ -265,7 +265,7 @@ def test_values_of_a_larger_matrix(case):
     """Rows in another order, stored by somebody else."""
     K = case.K[np.ix_(case.problem.rows, case.problem.rows)]
     problem = dataclasses.replace(case.problem, row_of=None)
-    size = len(problem)
+    size = len(problem.linear)
     rows = np.random.default_rng(0).permutation(size + 5)[:size]
     values = np.full((size + 5, size + 5), np.nan)
     values[np.ix_(rows, rows)] = K
@@ -290,7 +290,7 @@ def test_rows_that_are_computed_when_a_step_needs_them(kernel, height, started, 
     monkeypatch.setattr(ProductMatrix, "whole", lambda self: calls.append(1) or whole(self))
     problem, settings = case.problem, DualSettings(tol=1e-8)
     beta = 0.1 * (problem.lower + problem.upper) if started else problem.start()
-    beta = problem.repaired(beta)
+    beta = problem.start(beta)
     arguments = matrix, np.arange(size), matrix.compiled(), np.empty((height, size))
     _, found = solve_small(*arguments, problem, settings, beta)
     assert len(calls) == (height < 122)  # more than 30 rows are support vectors
@@ -413,13 +413,13 @@ def test_start_and_repair_are_feasible():
     for total in (0.0, 3.3, 10.0):
         lower = np.zeros(20) if total else -rng.random(20)
         problem = DualProblem(np.zeros(20), lower, np.ones(20), total)
-        for beta in (problem.start(), problem.repaired(5 * rng.normal(size=20))):
+        for beta in (problem.start(), problem.start(5 * rng.normal(size=20))):
             assert np.all((beta >= lower) & (beta <= 1.0))
             assert beta.sum() == pytest.approx(total)
     # nothing to repair
     problem = DualProblem(np.zeros(4), -np.ones(4), np.ones(4))
     beta = np.array([0.5, -0.5, 0.25, -0.25])
-    np.testing.assert_array_equal(problem.repaired(beta), beta)
+    np.testing.assert_array_equal(problem.start(beta), beta)
 
 
 # -- stopping ---------------------------------------------------------------------------
@@ -481,12 +481,12 @@ def test_observer_sees_the_violation_and_stops(some):
 
 
 @pytest.mark.parametrize("calls", [1, 2, 7, 20])
-@pytest.mark.parametrize("where", ["fill", "_add"])
+@pytest.mark.parametrize("where", ["fill", "add_rows"])
 def test_interrupt_anywhere_leaves_a_consistent_model(some, calls, where, monkeypatch):
     """Ctrl-C within a product or an update: the last complete iteration counts."""
     from cutplane.kernels import ProductMatrix
 
-    owner = ProductMatrix if where == "fill" else DualSolver
+    owner = ProductMatrix if where == "fill" else loops
     original, count = getattr(owner, where), 0
 
     def interrupted(*arguments):

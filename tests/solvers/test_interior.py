@@ -48,12 +48,12 @@ def best_value(F, problem):
     """By Clarabel."""
     cvxpy = pytest.importorskip("cvxpy")
     pytest.importorskip("clarabel")
-    beta = cvxpy.Variable(len(problem))
+    beta = cvxpy.Variable(len(problem.linear))
     objective = 0.5 * cvxpy.sum_squares(F[problem.rows].T @ beta) + problem.linear @ beta
     box = [beta >= problem.lower, beta <= problem.upper, cvxpy.sum(beta) == problem.total]
     exact = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
     cvxpy.Problem(cvxpy.Minimize(objective), box).solve(solver="CLARABEL", **exact)
-    return value_of(F, problem, problem.repaired(beta.value))
+    return value_of(F, problem, problem.start(beta.value))
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression", "one class"])
@@ -93,41 +93,26 @@ def test_nothing_to_do():
 # -- when it has its turn -------------------------------------------------------------
 
 
-def test_once_after_many_steps_for_each_variable():
-    pace = Pace(100, 3, None)
-    pace.add(100 * SLOW - 1)
-    assert not pace.slow()
-    pace.add(1)
-    assert pace.slow() and not pace.slow()
-
-
-def test_not_before_pairs_have_cost_as_much():
+def test_once_after_as_much_work():
     pace = Pace(1000, 1000, None)
-    pace.add(1000 * SLOW)
-    assert not pace.slow()
-    pace.add(1, least_work=10_000_000)
-    assert pace.slow()
+    assert not pace.slow(1000 * SLOW)
+    assert pace.slow(10_000_000) and not pace.slow(20_000_000)
 
 
 def test_afterwards_the_gap_must_fall():
-    pace = Pace(100, 3, None)
-    pace.add(100 * SLOW)
-    assert pace.slow()
-    pace.tried()
-    pace.steps *= AFTERWARDS
-    assert not pace.hopeless(1.0)
-    pace.steps *= 2
-    assert not pace.hopeless(0.4)
-    pace.steps *= 2
-    assert pace.hopeless(0.3)
+    pace, steps = Pace(100, 3, None), 100 * SLOW
+    assert pace.slow(steps)
+    pace.tried(steps)
+    assert not pace.hopeless(AFTERWARDS * steps, 1.0)
+    assert not pace.hopeless(2 * AFTERWARDS * steps, 0.4)
+    assert pace.hopeless(4 * AFTERWARDS * steps, 0.3)
 
 
 def test_a_limit_of_iterations_is_kept():
     pace = Pace(100, 3, 50)
-    pace.add(10**9)
-    assert pace.slow()
-    pace.tried()
-    assert not any(pace.hopeless(1.0) for _ in range(5))
+    assert pace.slow(10**9)
+    pace.tried(10**9)
+    assert not any(pace.hopeless(10**9, 1.0) for _ in range(5))
 
 
 # -- what it is for -------------------------------------------------------------------

@@ -116,7 +116,7 @@ class ChainsOnWorker:
         point = self._point(slot)
         weights = self._plain.unpack(point.plain)
         point.stale = False
-        return self._examples.chains.inferred(point.scores, weights, point.path, self._executor)
+        return self._examples.chains.infer(point.scores, weights, point.path, self._executor)
 
     def _path(self, slot: Slot) -> np.ndarray:
         """The most violated labelling. A worker that replaces another one must find it again."""

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .blocks import Block, BlockedMatrix, ColumnMajorBlock, as_blocks, check_sparse, read_only
+from .._checks import check_sparse
+from .blocks import Block, BlockedMatrix, ColumnMajorBlock, as_blocks, read_only
 from .dataset import Dataset
 from .rows import Rows, first_not_finite, joined_column
 from .sums import part_edges

@@ -21,7 +21,6 @@ from ..kernels import (
     prediction_points,
 )
 from ._base import Estimator, dense
-from ._fit import Settings
 from ._rows import checked_rows
 
 # Kernel values that a thread holds at a time in prediction. 2 MB stay in a core's cache. For cheap
@@ -41,15 +40,8 @@ def check_kernel(model: Any) -> None:
     check_number("coef0", model.coef0)
 
 
-def training_rows(model: Any, X: Any, **options: Any) -> Any:
-    """Checked rows, or rows and y if ``options`` has a y. Other options go to validate_data."""
-    checked = checked_rows(model, X, **options)
-    X = canonical_rows(model.kernel, checked[0] if "y" in options else checked)
-    return (X, checked[1]) if "y" in options else X
-
-
 def canonical_rows(kernel: Any, X: Any) -> Any:
-    """Training rows without duplicate entries. A precomputed kernel is checked and made dense."""
+    """Checked rows without duplicate entries. A precomputed kernel is checked and made dense."""
     if scipy.sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -161,10 +153,6 @@ class KernelModel(Estimator):
     support_vectors_: Any
     dual_coef_: Any
     intercept_: np.ndarray
-
-    def _check_common(self) -> Settings:
-        check_kernel(self)
-        return super()._check_common()
 
     @property
     def coef_(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, ClassVar
@@ -15,15 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._checks import check_flag, check_integer, check_number, plain
 from ..data import as_blocks
 from ..exec import Executor
-from ..kernels import (
-    CallableMatrix,
-    Kernel,
-    KernelMatrix,
-    PrecomputedMatrix,
-    ProductMatrix,
-    training_points,
-)
-from ..kernels.points import Points
+from ..kernels import PrecomputedMatrix, ProductMatrix, TrainingMatrix, kernel_matrix
 from ..reporting.line import DualLine
 from ..result import Iteration, SolveResult, Status
 from ..solvers.decomposition.problem import (
@@ -33,8 +25,8 @@ from ..solvers.decomposition.problem import (
     DualSettings,
 )
 from ..solvers.decomposition.solver import PARTS, DualSolver, solve_small
-from ._fit import Attributes, Memory, Problem, Ready, Run, Settings, warn_of
-from ._kernel import KernelModel, kernel_of
+from ._fit import Memory, Problem, Ready, Run, Settings, warn_of
+from ._kernel import KernelModel, check_kernel, kernel_of
 from .checkpoint import Checkpoint
 
 STOPPING = ("relative", "absolute", "epsilon", "kkt")
@@ -66,52 +58,44 @@ class KernelRows:
     Attributes
     ----------
     kernel : Kernel
+    settings : DualSettings
+        Of every problem, but for the time limit.
     indefinite : bool
         Whether the kernel turned out not to be positive semidefinite.
 
     Parameters
     ----------
-    kernel : Kernel
+    model : KernelMachine
     X : ndarray or CSR matrix
         Rows, or the kernel values of a precomputed kernel.
     executor : Executor
-    settings : DualSettings
-        Of every problem, but for the time limit.
-    single : bool
-        Whether the tolerance lets kernel values be computed in single precision.
-    free_bias : bool
-        Whether all problems have a bias and coefficients that sum to 0, so that a linear kernel
-        may be moved.
+    settings : Settings
+    bound : float
+        The largest coefficient that may occur.
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        X: Any,
-        executor: Executor,
-        settings: DualSettings,
-        *,
-        single: bool,
-        free_bias: bool = False,
+        self, model: KernelMachine, X: Any, executor: Executor, settings: Settings, bound: float
     ) -> None:
-        self.kernel = kernel
-        self.settings = settings
+        self.kernel = kernel = kernel_of(model, X)
+        self.settings = DualSettings(
+            tol=settings.tol,
+            stopping=settings.stopping,
+            working_set_size=model.working_set_size,
+            shrinking=bool(model.shrinking),
+            cache_bytes=float(model.cache_size) * 1e6,
+            max_iter=settings.max_iter,
+        )
         self.indefinite = False
         self._X = X
-        self._executor = executor
-        self._points: Points | None = None
-        self._exact: Points | None = None  # the points in double precision
-        self._stored: PrecomputedMatrix | None = None  # all values
         self._room = np.empty(0)  # memory for the values of a problem, reused by the next
         self._groups: list[np.ndarray] = []
         self._places: list[np.ndarray] = []  # for each group, its rows among the values
-        if kernel.name == "precomputed":
-            self._stored = PrecomputedMatrix(X)
-        elif kernel.function is None:
-            self._exact = training_points(kernel, X, single=False, centre=free_bias)
-            self._points = self._exact
-            if single and X.shape[0] > FEW_ROWS:
-                self._points = training_points(kernel, X, single=True, centre=free_bias)
+        centre = model._free_bias  # then a linear kernel may be moved
+        self._exact = self._matrix = kernel_matrix(kernel, X, executor, single=False, centre=centre)
+        single = settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND and X.shape[0] > FEW_ROWS
+        if single and isinstance(self._exact, ProductMatrix):
+            self._matrix = kernel_matrix(kernel, X, executor, single=True, centre=centre)
 
     def digest(self) -> bytes:
         """A fingerprint of the rows."""
@@ -124,56 +108,34 @@ class KernelRows:
         pairs of groups together take twice as many, unless they compute few rows.
         """
         self._groups = self._places = groups
-        rows = self._X.shape[0]
-        if self._stored is not None or rows * rows * 8 > self.settings.cache_bytes:
+        rows, exact = self._X.shape[0], self._exact
+        if exact.values is not None or rows * rows * 8 > self.settings.cache_bytes:
             return
         few = rows <= ONE_MATRIX
-        if not few and len(groups) > 1 and self._exact is not None:
+        if not few and len(groups) > 1 and isinstance(exact, ProductMatrix):
             pair = sum(sorted(map(len, groups))[-2:])
-            few = pair <= SMALL and self._product(self._exact, None).compiled() is None
+            few = pair <= SMALL and exact.compiled() is None
         if not few:
             return
-        if self._exact is None:
-            self._stored = PrecomputedMatrix(self._matrix(None).whole())
-            return
-        points = self._exact.take(np.concatenate(groups))
-        matrix = ProductMatrix(self.kernel, points, None, self._executor)
-        self._stored = PrecomputedMatrix(matrix.whole(), source=matrix)
-        self._places = np.split(np.arange(rows), np.cumsum([len(group) for group in groups])[:-1])
+        if isinstance(exact, ProductMatrix):
+            exact = exact.among(np.concatenate(groups))
+            ends = np.cumsum([len(group) for group in groups])
+            self._places = np.split(np.arange(rows), ends[:-1])
+        self._matrix = PrecomputedMatrix(exact.whole(), source=exact)
+        if self.kernel.name != "linear":  # whose rows say more than values
+            self._exact = self._matrix
 
-    def _matrix(self, which: tuple[int, ...] | None) -> KernelMatrix:
-        """Of all rows, or of those of some groups."""
-        if self._stored is not None:
-            if which is None:
-                return self._stored
-            rows = np.concatenate([self._places[k] for k in which])
-            return PrecomputedMatrix(self._stored.whole()[np.ix_(rows, rows)], source=self._stored)
-        if self._points is not None:
-            return self._product(self._points, which)
-        assert self.kernel.function is not None
+    def matrices(self, which: tuple[int, ...] | None) -> tuple[TrainingMatrix, TrainingMatrix]:
+        """The values for a problem on the rows of some groups, in this order, or on all rows.
+
+        First those to work with, then the most exact ones, which may be the same.
+        """
         if which is None:
-            return CallableMatrix(self.kernel.function, self._X)
-        rows = np.concatenate([self._groups[k] for k in which])
-        return CallableMatrix(self.kernel.function, self._X[rows])
-
-    def _product(self, points: Points, which: tuple[int, ...] | None) -> ProductMatrix:
-        if which is not None:
-            points = points.take(np.concatenate([self._groups[k] for k in which]))
-        return ProductMatrix(self.kernel, points, None, self._executor)
-
-    def solver(
-        self,
-        problem: DualProblem,
-        which: tuple[int, ...] | None,
-        settings: DualSettings,
-        observe: Any,
-    ) -> DualSolver:
-        """The solver of a problem on the rows of some groups, in this order, or on all rows."""
-        matrix, definite = self._matrix(which), self.kernel.definite
-        exact = None
-        if self._exact is not None and (self._stored is None or self.kernel.name == "linear"):
-            exact = self._product(self._exact, which)  # of a linear kernel the rows say more
-        return DualSolver(matrix, problem, settings, self._executor, observe, definite, exact)
+            return self._matrix, self._exact
+        matrix = self._matrix.among(np.concatenate([self._places[k] for k in which]))
+        if self._exact is self._matrix:
+            return matrix, matrix
+        return matrix, self._exact.among(np.concatenate([self._groups[k] for k in which]))
 
     def solve_small(
         self,
@@ -189,23 +151,22 @@ class KernelRows:
         millisecond for the steps of a ``DualSolver``, which is more than a pair of small classes
         takes.
         """
-        count, began = len(problem), time.perf_counter()
+        count, began = len(beta), time.perf_counter()
         small = count <= SMALL and 8 * count * count <= settings.cache_bytes
         asked = settings.max_iter is not None or settings.working_set_size is not None
         quick = settings.time_limit >= SMALL_SECONDS
         if asked or not small or not quick or self.kernel.definite is not True:
             return None
-        stored, rows, points, height = self._stored, problem.rows, None, 0
-        if stored is None:
-            assert self._exact is not None
-            matrix: KernelMatrix = self._product(self._exact, which)
+        matrix, rows, points, height = self._matrix, problem.rows, None, 0
+        if matrix.values is None:
+            matrix = self._exact
             if which is not None:  # one problem would not pay for two more seconds of compiling
+                matrix = matrix.among(np.concatenate([self._groups[k] for k in which]))
                 points = matrix.compiled()
                 height = 0 if points is None else 2 + count // LINES_PART
-        else:
-            matrix = stored
-            rows = rows if which is None else np.concatenate([self._places[k] for k in which])
-        if problem.row_of is not None or (stored is not None and which is not None):
+        elif which is not None:
+            rows, height = np.concatenate([self._places[k] for k in which]), count
+        if problem.row_of is not None:
             height = count
         room = None
         if height:
@@ -232,7 +193,7 @@ class KernelRows:
 
     def unlike_scales(self) -> str:
         """A sentence that names features on other scales than most; "" if there are none."""
-        if self._exact is None:
+        if self.kernel.name in ("precomputed", "callable"):
             return ""
         X = self._X
         if scipy.sparse.issparse(X):
@@ -307,40 +268,36 @@ class KernelProblem(Problem):
         return f"{kernel.name}, {gamma!r}, {kernel.coef0!r}, {kernel.degree}, {function}"
 
     def solver(self, run: Run) -> Ready:
-        start, dual = self._start(run), self.dual
-        start = dual.start() if start is None else dual.repaired(start)
-        settings = self.rows.settings
+        dual, rows, which, settings = self.dual, self.rows, self.which, self.rows.settings
+        known = run.file is not None or run.memory is not None
+        start = dual.start(self._start(run) if known else None)
         if run.stop.time_limit < np.inf:
             settings = replace(settings, time_limit=run.stop.time_limit)
-        result = self.rows.solve_small(dual, self.which, settings, start)
+        result = rows.solve_small(dual, which, settings, start)
         if result is not None:
             return Ready(Solved(result, run.observe))
-        return Ready(self.rows.solver(dual, self.which, settings, run.observe), start)
+        matrix, exact = rows.matrices(which)
+        definite = rows.kernel.definite
+        solver = DualSolver(matrix, dual, settings, run.executor, run.observe, definite, exact)
+        return Ready(solver, start)
 
     def _start(self, run: Run) -> np.ndarray | None:
         """The point from a checkpoint, or the last fit's point scaled to the new C."""
+        shape = self.dual.linear.shape
         if run.file is None or (run.state is None and run.start is None):
             memory = run.memory
-            if (
-                memory is None
-                or memory.dual_point is None
-                or memory.dual_point.shape != self._shape
-            ):
+            if memory is None or memory.dual_point is None or memory.dual_point.shape != shape:
                 return None
             return memory.dual_point * (run.C / memory.C)
         beta = run.start if run.state is None else run.state.get("beta")
         if not (
             isinstance(beta, np.ndarray)
-            and beta.shape == self._shape
+            and beta.shape == shape
             and beta.dtype == np.float64
             and np.all(np.isfinite(beta))
         ):
             raise run.file.damaged(ValueError("the dual point is missing or has another length"))
         return beta
-
-    @property
-    def _shape(self) -> tuple[int]:
-        return (len(self.dual),)
 
     def done(self, result: SolveResult, settings: Settings, C: float) -> bool:
         """Whether a result of an earlier run is good enough.
@@ -349,7 +306,7 @@ class KernelProblem(Problem):
         ``stopping='kkt'``: a result does not tell the violation.
         """
         certificate = result.certificate
-        if self.rows.kernel.function is not None or result.w.shape != self._shape:
+        if self.rows.kernel.function is not None or result.w.shape != self.dual.linear.shape:
             return False
         if result.status is Status.MAX_ITER:
             return settings.max_iter is not None and result.n_iter >= settings.max_iter
@@ -388,9 +345,11 @@ class KernelProblem(Problem):
             scales = self.rows.unlike_scales()
             if scales:
                 yield ConvergenceWarning(f"{name}: {scales}")
+        if settings.stopping != "kkt":
+            return
         reached = (r.certificate.relative_gap for r in results if r.status is Status.CONVERGED)
         worst = max(reached, default=0.0)
-        if settings.stopping == "kkt" and LARGE_GAP < worst < np.inf:
+        if LARGE_GAP < worst < np.inf:
             yield ConvergenceWarning(
                 f"{name}: the optimality conditions hold to tol={settings.tol:g}, which "
                 f"stopping='kkt' asks for, but the relative gap is {worst:.2g}: lower tol, or "
@@ -428,6 +387,7 @@ class KernelMachine(KernelModel):
     checkpoint: Checkpoint | str | PathLike[str] | None = None
 
     def _check_common(self) -> Settings:
+        check_kernel(self)
         settings = super()._check_common()
         check_flag("shrinking", self.shrinking)
         check_number("cache_size", self.cache_size, above=0.0)
@@ -437,36 +397,7 @@ class KernelMachine(KernelModel):
                 raise ValueError(f"working_set_size must be even, got {size}")
         return settings
 
-    def _kernel_rows(
-        self, X: Any, executor: Executor, settings: Settings, bound: float
-    ) -> KernelRows:
-        """The training rows; ``bound`` is the largest coefficient that may occur."""
-        return KernelRows(
-            kernel_of(self, X),
-            X,
-            executor,
-            DualSettings(
-                tol=settings.tol,
-                stopping=settings.stopping,
-                working_set_size=self.working_set_size,
-                shrinking=bool(self.shrinking),
-                cache_bytes=float(self.cache_size) * 1e6,
-                max_iter=settings.max_iter,
-            ),
-            single=settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND,
-            free_bias=self._free_bias,
-        )
-
-    def _fit_kernel(
-        self,
-        data: tuple[Any, Any],
-        problems: Sequence[Problem],
-        settings: Settings,
-        executor: Executor,
-        attributes: Attributes,
-    ) -> list[SolveResult]:
-        """Solve the problems of a kernel machine, store the model, and give warnings."""
-        results = self._solve(data, problems, settings, executor, attributes)
+    def _conclude(self, problem: Problem, settings: Settings, results: list[SolveResult]) -> None:
+        """Store the status of a fit, and give its warnings."""
         self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
-        warn_of(settings, problems[0], results)
-        return results
+        warn_of(settings, problem, results)

@@ -19,9 +19,8 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from .._checks import check_weights, class_factors
+from .._checks import check_sparse, check_weights, class_factors
 from ..data import BlockedMatrix, as_blocks
-from ..data.blocks import check_sparse
 from ..data.dataset import Dataset
 from ..data.partitions import FolderShare, MemoryShare, RowFiles, travelling
 from ..data.sums import SumPlan, part_edges, share_parts

@@ -113,7 +113,9 @@ class ConstantProblem(CutBasisProblem):
 
 def kind_of(kernel: Kernel, matrix: KernelMatrix) -> str:
     """The kind of a certificate that such a kernel allows: exact, conditional or withheld."""
-    kind = definiteness(kernel.definite, lambda: matrix).kind
+    if kernel.definite is not None:
+        return "exact" if kernel.definite else "withheld"
+    kind = definiteness(matrix).kind
     if kind == "conditional":
         rows = np.linspace(0, matrix.columns - 1, min(matrix.columns, TESTED_ROWS))
         if has_negative_eigenvalue(matrix, np.unique(rows.astype(np.int64))):

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer
-from ..exec import SerialExecutor, make_executor
+from ..exec import make_executor
 from ..objective.structured import JointModel
 from ..result import SolveResult
 from ..structured.parts import PartsModel
@@ -142,10 +142,7 @@ class StructuredModel(CutModel):
             }
 
         common = dataclasses.replace(settings, warm_start=False)
-        work = rows.shape[0] * max(1, rows.shape[1]) * 64
-        with single_threaded_blas(), make_executor(self.n_jobs, work) as executor:
-            if kernel.function is not None:
-                executor = SerialExecutor()  # the user's function is called from one thread
+        with single_threaded_blas(), executor_for(self, *rows.shape) as executor:
             fit = PartsFit(self, kernel, rows, model, common, executor, label)
             result = self._solve(
                 data, [fit.problem], common, executor, attributes, improve=fit.improve

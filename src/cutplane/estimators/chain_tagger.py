@@ -11,10 +11,9 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_choice, check_flag, check_integer
+from .._checks import check_choice, check_flag, check_integer, check_sparse
 from ..cluster.executor import workers_of
 from ..data import as_blocks
-from ..data.blocks import check_sparse
 from ..exec import make_executor
 from ..objective.structured import JointModel
 from ..structured import chain
@@ -339,9 +338,10 @@ class ChainTagger(StructuredModel):
         width = self.n_features_in_ if fitted else None
         if has_names(X, lengths is not None):
             return self._named_tokens(X, lengths, fitted)
+        if lengths is not None:
+            check_sparse(X)
         rows, starts = (X, None) if lengths is not None else stack_rows(X, width)
         if lengths is not None or rows.shape[0]:
-            check_sparse(rows)
             rows = check_array(
                 rows,
                 accept_sparse="csr",
@@ -411,7 +411,7 @@ class ChainTagger(StructuredModel):
         coef = np.zeros((0, len(self.classes_)))
         if self.kernel is None:
             coef = np.ascontiguousarray(self.coef_.T)
-        return chain.ChainWeights(coef, self.transitions_, self.begin_, self.finish_, second)
+        return chain.ChainWeights(coef, second, self.transitions_, self.begin_, self.finish_)
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         linear = self.kernel is None

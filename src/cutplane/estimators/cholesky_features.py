@@ -19,13 +19,14 @@ from ._attributes import check_basis, check_stored
 from ._fit import CallbackSupportMixin, FitTasks, with_callbacks
 from ._kernel import (
     basis_attributes,
+    canonical_rows,
     check_kernel,
     executor_for,
     kernel_of,
     over_blocks,
     rows_to_score,
-    training_rows,
 )
+from ._rows import checked_rows
 
 SELECTIONS = ("pivoted", "random")
 
@@ -129,7 +130,7 @@ class CholeskyFeatures(
         self._check_common()
         most, among = int(self.n_components), int(self.max_candidates)
         random = check_random_state(self.random_state)
-        X = training_rows(self, X)
+        X = canonical_rows(self.kernel, checked_rows(self, X))
         tasks = None
         if getattr(self, "_skl_callbacks", None):
             tasks = FitTasks(self, given, y, 0)  # one task, without iterations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -26,9 +26,9 @@ from ._attributes import check_kernel_model, check_stored, stored_classes
 from ._base import dense
 from ._calibration import Calibration, check_calibrate, check_calibration
 from ._fit import Lazy, Settings, solve, warn_of, with_callbacks
-from ._kernel import as_rows, basis_attributes, executor_for, training_rows
+from ._kernel import as_rows, basis_attributes, canonical_rows, executor_for
 from ._kernel_problem import KernelMachine, KernelProblem, KernelRows
-from ._rows import encode_classes, weigh_classes
+from ._rows import checked_rows, encode_classes, weigh_classes
 
 
 def _gives_probabilities(model: Any) -> bool:
@@ -199,28 +199,26 @@ class SVC(ClassifierMixin, KernelMachine):
         self
         """
         data, settings = (X, y), self._check_common()
-        X, y = training_rows(self, X, y=y)
+        X, y = checked_rows(self, X, y=y)
+        X = canonical_rows(self.kernel, X)
         self.classes_, encoded = encode_classes(y)
         sample_weight = check_weights(sample_weight, X)
         weights, self.class_weight_ = weigh_classes(self, encoded, sample_weight)
         bounds = settings.C * weights
-        tasks, groups = self._tasks(), self._groups(encoded)
+        tasks, groups = self._tasks(encoded)
         self.__dict__.pop("calibration_", None)  # of another fit
         with executor_for(self, *X.shape) as executor:
-            rows = self._kernel_rows(X, executor, settings, float(bounds.max()))
+            rows = KernelRows(self, X, executor, settings, float(bounds.max()))
             if len(tasks) > 1 or self.calibrate is not None:
                 rows.split(groups)
             if self.calibrate is not None:
                 self.calibration_ = self._cross_fit(
                     rows, X, y, encoded, sample_weight, settings, executor
                 )
-            self._fit_kernel(
-                data,
-                self._problems(rows, tasks, groups, encoded, bounds),
-                settings,
-                executor,
-                partial(self._assemble, rows, X, encoded, tasks, groups),
-            )
+            problems = self._problems(rows, tasks, groups, encoded, bounds)
+            attributes = partial(self._assemble, rows, X, encoded, tasks, groups)
+            results = self._solve(data, problems, settings, executor, attributes)
+        self._conclude(problems[0], settings, results)
         return self
 
     def _cross_fit(
@@ -237,7 +235,7 @@ class SVC(ClassifierMixin, KernelMachine):
 
         All folds share the kernel values: the rows that a fold holds out have weight 0 in its fit.
         """
-        tasks, groups = self._tasks(), self._groups(encoded)
+        tasks, groups = self._tasks(encoded)
         quiet = dataclasses.replace(
             settings, verbose=0, callback=None, checkpoint=None, warm_start=False
         )
@@ -280,21 +278,19 @@ class SVC(ClassifierMixin, KernelMachine):
     def _one_against_rest(self) -> bool:
         return self.multi_class == "ovr" and len(self.classes_) > 2
 
-    def _tasks(self) -> list[tuple[int, int]]:
-        """Of each problem: the positive class and the negative one (−1: all others)."""
-        count = len(self.classes_)
-        if count == 2:
-            return [(1, -1)]
-        if self._one_against_rest():
-            return [(k, -1) for k in range(count)]
-        return list(itertools.combinations(range(count), 2))
+    def _tasks(self, encoded: np.ndarray) -> tuple[list[tuple[int, int]], list[np.ndarray]]:
+        """Of each problem the positive and the negative class (−1: all others), and groups of rows.
 
-    def _groups(self, encoded: np.ndarray) -> list[np.ndarray]:
-        """The rows of each class; all rows if the problems are on all."""
-        if len(self.classes_) == 2 or self._one_against_rest():
-            return [np.arange(len(encoded))]
+        The groups are the rows of each class; all rows if the problems are on all.
+        """
+        count, every = len(self.classes_), [np.arange(len(encoded))]
+        if count == 2:
+            return [(1, -1)], every
+        if self.multi_class == "ovr":
+            return [(k, -1) for k in range(count)], every
         order = np.argsort(encoded, kind="stable")
-        return np.split(order, np.cumsum(np.bincount(encoded))[:-1])
+        groups = np.split(order, np.cumsum(np.bincount(encoded))[:-1])
+        return list(itertools.combinations(range(count), 2)), groups
 
     def _problems(
         self,
@@ -303,7 +299,7 @@ class SVC(ClassifierMixin, KernelMachine):
         groups: list[np.ndarray],
         encoded: np.ndarray,
         bounds: np.ndarray,
-    ) -> Lazy:
+    ) -> Sequence[KernelProblem]:
         """The dual of every pair of classes, or of every class against the rest."""
 
         names = [str(name) for name in self.classes_]
@@ -324,7 +320,7 @@ class SVC(ClassifierMixin, KernelMachine):
             label = f"{names[positive]} against {names[negative]}"
             return KernelProblem(label, DualProblem(linear, lower, upper), rows, tasks[k])
 
-        return Lazy(len(tasks), make)
+        return [make(0)] if len(tasks) == 1 else Lazy(len(tasks), make)
 
     def _assemble(
         self,

@@ -13,9 +13,9 @@ from ..kernels import Kernel
 from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored
 from ._fit import Settings, with_callbacks
-from ._kernel import as_rows, basis_attributes, executor_for, training_rows
-from ._kernel_problem import KernelMachine, KernelProblem
-from ._rows import check_sum
+from ._kernel import as_rows, basis_attributes, canonical_rows, executor_for
+from ._kernel_problem import KernelMachine, KernelProblem, KernelRows
+from ._rows import check_sum, checked_rows
 
 # Rows within this part of the offset count as on the border.
 ON_BORDER = 1e-9
@@ -29,14 +29,16 @@ class _SingleProblem(KernelMachine):
     ) -> None:
         """Solve the problem and store the model. ``data`` are X and y as the user gave them."""
         with executor_for(self, *X.shape) as executor:
-            rows = self._kernel_rows(X, executor, settings, float(dual.upper.max()))
-            self._fit_kernel(
+            rows = KernelRows(self, X, executor, settings, float(dual.upper.max()))
+            problem = KernelProblem(label, dual, rows)
+            results = self._solve(
                 data,
-                [KernelProblem(label, dual, rows)],
+                [problem],
                 settings,
                 executor,
                 lambda points: self._assemble(rows.kernel, X, dual, *points[0]),
             )
+        self._conclude(problem, settings, results)
 
     def _assemble(
         self, kernel: Kernel, X: Any, dual: DualProblem, beta: np.ndarray, bias: float
@@ -125,7 +127,8 @@ class SVR(RegressorMixin, _SingleProblem):
         """
         data, settings = (X, y), self._check_common()
         epsilon = float(self.epsilon)
-        X, y = training_rows(self, X, y=y, y_numeric=True)
+        X, y = checked_rows(self, X, y=y, y_numeric=True)
+        X = canonical_rows(self.kernel, X)
         weights = check_weights(sample_weight, X)
         check_sum(settings.C, weights)
         bounds = settings.C * weights
@@ -225,7 +228,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         self
         """
         data, settings = (X, y), self._check_common()
-        X = training_rows(self, X)
+        X = canonical_rows(self.kernel, checked_rows(self, X))
         weights = check_weights(sample_weight, X)
         problem = DualProblem(
             linear=np.zeros(len(weights)),

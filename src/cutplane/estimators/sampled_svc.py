@@ -29,13 +29,14 @@ from ._fit import Settings, seeds, warn_of, with_callbacks
 from ._kernel import (
     KernelModel,
     basis_attributes,
+    canonical_rows,
+    check_kernel,
     executor_for,
     kernel_of,
     rows_to_score,
-    training_rows,
 )
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
-from ._rows import encode_classes, weigh_classes
+from ._rows import checked_rows, encode_classes, weigh_classes
 from ._sampled import (
     ConstantProblem,
     CutBasisProblem,
@@ -214,7 +215,8 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         self
         """
         data, settings = (X, y), self._check_common()
-        X, y = training_rows(self, X, y=y)
+        X, y = checked_rows(self, X, y=y)
+        X = canonical_rows(self.kernel, X)
         self.classes_, encoded = encode_classes(y)
         weights, self.class_weight_ = weigh_classes(self, encoded, check_weights(sample_weight, X))
         kernel = kernel_of(self, X)
@@ -250,6 +252,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         return self
 
     def _check_common(self) -> Settings:
+        check_kernel(self)
         settings = super()._check_common()
         check_choice("method", self.method, METHODS)
         check_integer("sample_size", self.sample_size, at_least=1)

@@ -13,9 +13,8 @@ import scipy.sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_choice, check_integer
+from .._checks import check_choice, check_integer, check_sparse
 from ..cluster.executor import workers_of
-from ..data.blocks import check_sparse
 from ..exec import thread_count
 from ..result import Certificate, SolveResult, Status
 from ..structured.examples import Examples

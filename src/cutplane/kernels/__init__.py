@@ -21,6 +21,7 @@ centred, too, because a large mean would cost many digits.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -50,7 +51,6 @@ DOUBLE_ERROR = 1e-10
 SUM_ROWS, SUM_COLUMNS = 256, 256
 WORTH_A_COPY = 0.9  # unused features are dropped if at most this part of the features is left
 FEW_FEATURES = 64  # with at most so many, kernel values may be computed one row at a time
-PAIRWISE = 1024  # rows in a piece of a sum; within a piece products are added by pairs
 # A negative eigenvalue of larger relative size cannot come from rounding.
 NEGATIVE = 1e-6
 # Mirrored values may differ by this part of the largest value, because of rounding.
@@ -213,6 +213,8 @@ class KernelMatrix(ABC):
         √k(x, x)·√k(z, z), if the kernel is positive semidefinite.
     relative : bool
         Whether so many units of rounding of the value itself.
+    linear_rows : ndarray or None
+        x with K = x·xᵀ in double precision, of linear kernels of dense rows.
     moved : tuple (shift, error, reach)
         Of a kernel of rows that were moved by −o. Σ_k coef_k·K(k, j) is short of the score of
         every row j by Σ_k coef_k·shift_k, if the coefficients sum to 0; shift_k is off by at most
@@ -226,24 +228,13 @@ class KernelMatrix(ABC):
     values: np.ndarray | None = None
     amplification: float = 0.0
     relative: bool = False
+    linear_rows: np.ndarray | None = None
     moved: tuple[np.ndarray, np.ndarray, float] = (np.empty(0), np.empty(0), 0.0)
 
     @cached_property
     def roots(self) -> np.ndarray:
         """√|k(x, x)| of every row: no value is larger than the product of two, but for rounding."""
         return np.sqrt(np.abs(self.diagonal))
-
-    @property
-    def linear_rows(self) -> np.ndarray | None:
-        """x with K = x·xᵀ in double precision, of linear kernels of dense rows."""
-        return None
-
-    def careful_sums(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Σ_k coef[k]·K(k, j) for all j, and how far each is off at most, if there is a good way.
-
-        A good way does not go through values, which are rounded before they are added.
-        """
-        return None
 
     def compiled(self) -> tuple[Any, ...] | None:
         """The rows in the form from which compiled loops compute values; None if they cannot."""
@@ -337,12 +328,17 @@ class ProductMatrix(KernelMatrix):
         self._executor = executor
         self.dtype = left.x.dtype
         self.columns = len(self._right)
-        direct = isinstance(left, DensePoints) and left.direct
-        self.relative = kernel.name == "rbf" and not direct
+        dense, rbf = isinstance(left, DensePoints), kernel.name == "rbf"
+        self.relative = rbf and not (isinstance(left, DensePoints) and left.direct)
+        self._sums_fast = rbf and dense and self.dtype == np.float32
+        if kernel.name == "linear" and isinstance(left, DensePoints):
+            self.linear_rows = left.x if left.x.dtype == np.float64 else None
+            if left.origin is not None:
+                self.moved = _moved(left, left.origin)
 
     @cached_property
     def diagonal(self) -> np.ndarray:  # type: ignore[override]
-        """k(x, x); computed late, because nobody asks a restricted matrix."""
+        """k(x, x); computed late, because predictions do without."""
         return self._kernel.diagonal(self._left.norms)
 
     @cached_property
@@ -362,13 +358,6 @@ class ProductMatrix(KernelMatrix):
         # (|x| + |z|)² is at most four times the largest |x|²
         return ratio * (4.0 * reach * terms + 8.0)
 
-    @property
-    def linear_rows(self) -> np.ndarray | None:
-        points = self._left
-        if self._kernel.name != "linear" or isinstance(points, SparsePoints):
-            return None
-        return points.x if points.x.dtype == np.float64 else None
-
     def compiled(self) -> tuple[Any, ...] | None:
         kernel, points = self._kernel, self._left
         if isinstance(points, SparsePoints) or points.direct or points.x.dtype != np.float64:
@@ -383,39 +372,15 @@ class ProductMatrix(KernelMatrix):
         power = kernel.gamma, kernel.coef0, int(kernel.degree)
         return decomposition.POWER, *rows, points.norms, *power
 
-    @cached_property
-    def moved(self) -> tuple[np.ndarray, np.ndarray, float]:  # type: ignore[override]
-        points = self._left
-        if isinstance(points, SparsePoints) or points.origin is None or self._kernel.name == "rbf":
-            return KernelMatrix.moved
-        size, lengths = float(np.linalg.norm(points.origin)), np.sqrt(points.norms)
-        unit = 0.5 * np.finfo(np.float64).eps * (len(points.origin) + 8.0)
-        reach = size * (size + float(lengths.max(initial=0.0)))
-        return points.x @ points.origin, unit * size * lengths, reach
-
-    def careful_sums(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        points = self._left
-        if self._kernel.name != "linear" or isinstance(points, SparsePoints):
-            return None
-        x, used = points.x, np.flatnonzero(coef)
-        w, sizes = np.zeros(x.shape[1]), np.zeros(x.shape[1])
-        pieces = [used[k : k + PAIRWISE] for k in range(0, len(used), PAIRWISE)]
-        for piece in pieces:
-            terms = np.ascontiguousarray((x[piece] * coef[piece, None]).T)
-            w += terms.sum(axis=1)
-            sizes += np.abs(terms).sum(axis=1)
-        s, error = np.empty(len(x)), np.empty(len(x))
-        for first in range(0, len(x), PAIRWISE):
-            rows = slice(first, first + PAIRWISE)
-            s[rows] = (x[rows] * w).sum(axis=1)
-            error[rows] = np.abs(x[rows]) @ sizes
-        # numpy adds 128 numbers by eights, and these sums by pairs.
-        depth = 2.0 * 19.0 + np.log2(PAIRWISE) + np.log2(len(w) + 1.0) + len(pieces) + 8.0
-        return s, 0.51 * np.finfo(np.float64).eps * depth * error
+    def among(self, rows: np.ndarray) -> ProductMatrix:
+        """The values of some rows among themselves."""
+        return ProductMatrix(self._kernel, self._left.take(rows), None, self._executor)
 
     def restricted(self, columns: np.ndarray) -> ProductMatrix:
-        right = self._right.take(columns)
-        return ProductMatrix(self._kernel, self._left, right, self._executor)
+        other = copy.copy(self)
+        other._right = self._right.take(columns)
+        other.columns = len(other._right)
+        return other
 
     def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
         left, right = self._left.take(which), self._right
@@ -459,7 +424,7 @@ class ProductMatrix(KernelMatrix):
         self, which: np.ndarray, coef: np.ndarray, columns: np.ndarray | None = None
     ) -> np.ndarray:
         right = self._right if columns is None else self._right.take(columns)
-        if coef.ndim == 1 and self._sums_fast():
+        if coef.ndim == 1 and self._sums_fast:
             return self._fast_sums(right, which, coef, np.zeros(len(which), np.int64), 1)[0]
         if self._kernel.name == "linear":
             with single_threaded_blas():
@@ -491,13 +456,9 @@ class ProductMatrix(KernelMatrix):
     def grouped(
         self, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
     ) -> np.ndarray:
-        if self._sums_fast():
+        if self._sums_fast:
             return self._fast_sums(self._right, which, coef, groups, count)
         return super().grouped(which, coef, groups, count)
-
-    def _sums_fast(self) -> bool:
-        dense = isinstance(self._left, DensePoints)
-        return dense and self._kernel.name == "rbf" and self.dtype == np.float32
 
     def _fast_sums(
         self, right: Any, which: np.ndarray, coef: np.ndarray, groups: np.ndarray, count: int
@@ -506,6 +467,14 @@ class ProductMatrix(KernelMatrix):
         terms = rbf_sums.RbfTerms.make(left, self._kernel.gamma, coef, groups)
         with single_threaded_blas():
             return terms.sums(right, count, self._executor)
+
+
+def _moved(points: DensePoints, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """``KernelMatrix.moved`` of a linear kernel of rows that were moved by −origin."""
+    size, lengths = float(np.linalg.norm(origin)), np.sqrt(points.norms)
+    unit = 0.5 * np.finfo(np.float64).eps * (len(origin) + 8.0)
+    reach = size * (size + float(lengths.max(initial=0.0)))
+    return points.x @ origin, unit * size * lengths, reach
 
 
 class PrecomputedMatrix(KernelMatrix):
@@ -530,6 +499,10 @@ class PrecomputedMatrix(KernelMatrix):
     def diagonal(self) -> np.ndarray:  # type: ignore[override]
         """k(x, x) of every row."""
         return self._values.diagonal().astype(np.float64)
+
+    def among(self, rows: np.ndarray) -> PrecomputedMatrix:
+        """The values of some rows among themselves."""
+        return PrecomputedMatrix(self._values[np.ix_(rows, rows)], source=self)
 
     def restricted(self, columns: np.ndarray) -> PrecomputedMatrix:
         chosen = columns if self._columns is None else self._columns[columns]
@@ -561,6 +534,10 @@ class CallableMatrix(KernelMatrix):
             blocks.append(call_kernel(self._function, rows, rows).diagonal())
         return np.concatenate(blocks)
 
+    def among(self, rows: np.ndarray) -> CallableMatrix:
+        """The values of some rows among themselves."""
+        return CallableMatrix(self._function, self._left[rows])
+
     def restricted(self, columns: np.ndarray) -> CallableMatrix:
         return CallableMatrix(self._function, self._left, self._right[columns])
 
@@ -569,15 +546,24 @@ class CallableMatrix(KernelMatrix):
         out[slots, : self.columns] = values
 
 
+TrainingMatrix = ProductMatrix | PrecomputedMatrix | CallableMatrix
+
+
 def kernel_matrix(
-    kernel: Kernel, X: Any, executor: Executor, *, single: bool, sums: bool = False
-) -> KernelMatrix:
+    kernel: Kernel,
+    X: Any,
+    executor: Executor,
+    *,
+    single: bool,
+    sums: bool = False,
+    centre: bool = False,
+) -> TrainingMatrix:
     """The kernel's values of all pairs of rows, not computed yet; see ``training_points``."""
     if kernel.name == "precomputed":
         return PrecomputedMatrix(X)
     if kernel.function is not None:
         return CallableMatrix(kernel.function, X)
-    points = training_points(kernel, X, single=single, sums=sums)
+    points = training_points(kernel, X, single=single, sums=sums, centre=centre)
     return ProductMatrix(kernel, points, None, executor)
 
 

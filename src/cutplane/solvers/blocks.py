@@ -174,12 +174,13 @@ class BlockSolver(IterativeSolver):
             met = seen <= enough and self.passes >= retry
             # Where rounding is all that is left every pass is an iteration, and a few are the end.
             least = ROUNDING * abs(dual)
-            if met or grown <= least or self.passes >= due or self._out_of_time() or blocks.full:
-                status = self._certify()
+            late = self.watch.elapsed() >= self.stop.time_limit
+            if met or grown <= least or self.passes >= due or late or blocks.full:
+                status = self._end_iteration(*self._certify(), 1)
                 due, retry = GROWTH * self.passes, RETRY * self.passes
             more, cost, left = grown, 1.0, float(REVISITS)
             while status is None and more > least and more >= grown * cost:
-                if left <= 0.0 or self._out_of_time():
+                if left <= 0.0 or self.watch.elapsed() >= self.stop.time_limit:
                     break
                 with self.watch.phase("revisits"):
                     more, cost = self._trail.revisit(self._rng)
@@ -189,11 +190,8 @@ class BlockSolver(IterativeSolver):
                 status = Status.MAX_ITER
         return status
 
-    def _out_of_time(self) -> bool:
-        return self.watch.elapsed() >= self.stop.time_limit
-
-    def _certify(self) -> Status | None:
-        """Renew bound and best point; says whether that is the end."""
+    def _certify(self) -> tuple[float, float]:
+        """Renew bound and best point; returns the lowest objective, and 1 if it is the best."""
         lowest, found = np.inf, False
         with self.watch.phase("certificate"):
             cut = self._blocks.plane(self.oracle.executor)
@@ -209,7 +207,7 @@ class BlockSolver(IterativeSolver):
                     self._keep(self.point)
                 if self.stop.converged(self.best.primal, self.dual, self.C):
                     break
-        return self._end_iteration(lowest, float(found), 1)
+        return lowest, float(found)
 
 
 class Trail:
@@ -238,29 +236,27 @@ class Trail:
 
     def begin(self) -> None:
         """After a pass with inference: there are other outputs, and other directions."""
-        self._average()
-        self._ends = [self._here()]
+        self._ends = [self._see()]
 
     def revisit(self, rng: np.random.Generator) -> tuple[float, float]:
         """A pass without inference: growth of the dual, and cost in passes of inference."""
         grown, cost = self._blocks.revisit(rng)
-        self._average()
-        self._ends.append(self._here())
+        self._ends.append(self._see())
         if len(self._ends) <= MOVES:
             return grown, cost
         grown += self._go_on()
-        self._ends = [self._here()]
+        self._ends = [(self._blocks.w.copy(), *self._blocks.shares())]
         return grown, (1.0 + TRAIL_COST) * cost
 
-    def _average(self) -> None:
+    def _see(self) -> tuple[np.ndarray, float, np.ndarray]:
+        """Where a pass has ended; it counts for the mean."""
+        w = self._blocks.w.copy()
         if not self._ends:
-            self.mean = self._blocks.w.copy()
+            self.mean = w.copy()
         else:
             self.mean *= KEPT_MEAN
-            self.mean += (1.0 - KEPT_MEAN) * self._blocks.w
-
-    def _here(self) -> tuple[np.ndarray, float, np.ndarray]:
-        return (self._blocks.w.copy(), *self._blocks.shares())
+            self.mean += (1.0 - KEPT_MEAN) * w
+        return w, *self._blocks.shares()
 
     def _go_on(self) -> float:
         """Step to the largest D in the span; by how much it has grown."""
@@ -279,8 +275,8 @@ class Trail:
         ):
             target += x * change
         self._blocks.set_shares(target)
-        end_w, end_loss, end_shares = self._here()
-        way = end_w - w
+        end_loss, end_shares = self._blocks.shares()
+        way = self._blocks.w - w
         slope, bend = end_loss - loss - _product(way, w), _product(way, way)
         step = min(1.0, max(0.0, slope / bend)) if bend > 0.0 else 0.0
         if step < 1.0:
@@ -306,22 +302,17 @@ class BlockAutoSolver(AutoSolver):
 
     oracle: StructuredOracle
 
-    def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        self._has_bundle = len(cuts) > 1  # an earlier run has ended with cutting planes
-        self._seen: list[tuple[int, float]] = []  # passes of ascent, and gaps after them
-        return super()._iterate(start, cuts)
-
-    def _stages(self) -> Iterator[IterativeSolver]:
+    def _stages(self, cuts: tuple[Cut, ...]) -> Iterator[IterativeSolver]:
         kept: Any = self._dual_point
-        if not self._has_bundle:
+        if len(cuts) <= 1:  # with more an earlier run has ended with cutting planes
             rng = self._given_rng or np.random.default_rng(0)
             observe = self._observe_ascent
-            yield BlockSolver(self.oracle, self.C, self._stop(), rng, observe, kept)
+            yield BlockSolver(self.oracle, self.C, self.stop, rng, observe, kept)
         # Where outputs are kept they give cuts for nothing, which plain cutting planes need more.
         plain = isinstance(self.oracle.model, LinearExamples)
         position = None if plain else AdaptivePosition()
         cheap = self.oracle.cheap_cut
-        yield BundleSolver(self.oracle, self.C, self._stop(), position, self._observe, cheap)
+        yield BundleSolver(self.oracle, self.C, self.stop, position, self._observe, cheap)
 
     def _observe_ascent(self, record: Iteration) -> bool:
         """Stop ascent where cutting planes will be done before it."""
@@ -335,8 +326,8 @@ class BlockAutoSolver(AutoSolver):
         enough = max(enough, ROUNDING * now.primal)
         planes = float(LEAST_PASSES)
         planes += PASSES_PER_WEIGHT * self.oracle.dimension * math.log(now.primal / enough)
-        self._seen.append((passes, now.gap))
-        earlier = [seen for seen in self._seen if GROWTH * seen[0] <= passes]
+        self._course.append((passes, now.gap))
+        earlier = [seen for seen in self._course if GROWTH * seen[0] <= passes]
         if passes < LITTLE * planes or not earlier:  # the first passes tell little
             return False
         before, gap = earlier[-1]
@@ -396,7 +387,7 @@ class ChainBlocks:
         self._mixtures = self._truths() if mixtures is None else mixtures
         self._used = len(self._mixtures.store)
         self.gaps = np.zeros(count)
-        self.w = np.zeros(shape.dimension)
+        self.w = np.zeros(examples.dimension)
         self._weights = shape.unpack(self.w)
         # Products and comparisons of inference, in numbers of the rows.
         self._inference = (
@@ -418,16 +409,13 @@ class ChainBlocks:
         """The mixtures, good for any C."""
         return self._mixtures
 
-    def _visit(self, order: np.ndarray, inference: bool) -> tuple[float, int, int]:
-        known = (self._tokens, self._sequences, self._mixtures, self._weights)
-        return loops.visit(*known, order, self.gaps, inference)
-
     def explore(self, rng: np.random.Generator) -> float:
         """Visit all sequences with inference; by how much the dual has grown."""
         order = rng.permutation(len(self.gaps))
         total, done = 0.0, 0
         while done < len(order):
-            grown, visited, _ = self._visit(order[done:], True)
+            known = self._tokens, self._sequences, self._mixtures, self._weights
+            grown, visited, _ = loops.visit(*known, order[done:], self.gaps, True)
             total, done = total + grown, done + visited
             if done < len(order):
                 self._make_room(int(order[done]))
@@ -436,7 +424,8 @@ class ChainBlocks:
     def revisit(self, rng: np.random.Generator) -> tuple[float, float]:
         """Visit all with what is known: growth of the dual, and cost in passes of inference."""
         order = rng.permutation(np.flatnonzero(self._mixtures.counts > 1))
-        grown, _, read = self._visit(order, False)
+        known = self._tokens, self._sequences, self._mixtures, self._weights
+        grown, _, read = loops.visit(*known, order, self.gaps, False)
         return grown, LINE * read / self._inference
 
     def shares(self) -> tuple[float, np.ndarray]:

@@ -46,8 +46,9 @@ changes the solver.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -95,7 +96,9 @@ class AutoSolver(IterativeSolver):
         self._before: Best | None = None  # of the stages before
         self._gave_up = False
         self._newton_cost = math.inf
-        self._course: list[tuple[float, float]] = []  # of descent: work, and log(gap/tolerance)
+        self._course: list[
+            tuple[float, float]
+        ] = []  # of the first stage: its work, and what was left
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return () if self._stage is None else self._stage.active_cuts()
@@ -118,11 +121,21 @@ class AutoSolver(IterativeSolver):
             self._take(self._stage)
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        for stage in self._stages():
+        for stage in self._stages(cuts):
             if self._stage is not None and (limit := self._limit()) is not None:
                 return limit
-            self._gave_up = False
-            status = self._run_stage(stage, start, cuts)
+            stage.start_point = self.start_point if self._stage is None else self.best_point()
+            stage.watch, stage.watched = self.watch, self.watched
+            stage.dual, stage.proved = self.dual, self.proved
+            if self.stop.max_iter is not None:
+                stage.stop = replace(self.stop, max_iter=self.stop.max_iter - len(self.trace))
+            self._stage, self._before, self._gave_up = stage, self._best, False
+            try:
+                status = stage._iterate(start, cuts)
+                stage.verify()  # the next one begins with what has been proved
+            finally:
+                self._take(stage)
+                stage.observer = None  # it is this solver: the two would outlive the fit together
             most = math.inf if self.stop.max_iter is None else self.stop.max_iter
             own_limit = status is Status.MAX_ITER and len(self.trace) < most
             if not (self._gave_up or own_limit or status is Status.NUMERICALLY_LIMITED):
@@ -130,50 +143,30 @@ class AutoSolver(IterativeSolver):
             start, cuts = stage.best.w, (*cuts, *stage.active_cuts())
         return status
 
-    def _stages(self):  # type: ignore[no-untyped-def]
-        """The solvers, in the order in which they have their turn."""
-        oracle, C, warm = self.oracle, self.C, self._dual_point
+    def _stages(self, cuts: tuple[Cut, ...]) -> Iterator[IterativeSolver]:
+        """The solvers, in the order in which they have their turn, with cuts known beforehand."""
+        oracle, C, stop, warm = self.oracle, self.C, self.stop, self._dual_point
         if _is_sum_of_losses(oracle):
             in_memory = oracle.matrix.whole is not None
             cost = self._newton_cost = newton_cost(oracle)
             rows, features = oracle.matrix.shape
             step = (rows + features) * (features + 1) ** 2
             if rows * features <= SMALL and step <= SMALL_STEP:
-                yield SmallNewtonSolver(oracle, C, self._stop(), self._observe, warm)
+                yield SmallNewtonSolver(oracle, C, stop, self._observe, warm)
             cheap = _is_cheap(oracle, C, cost)
             if in_memory and not cheap:
                 observe = self._observe_descent
-                yield CoordinateSolver(oracle, C, self._stop(), self._rng, observe, warm)
+                yield CoordinateSolver(oracle, C, stop, self._rng, observe, warm)
                 warm = None
             if cheap or (in_memory and cost < math.inf):
-                yield NewtonSolver(oracle, C, self._stop(), self._observe, warm)
+                yield NewtonSolver(oracle, C, stop, self._observe, warm)
         from .cutting_plane import AdaptivePosition, BundleSolver  # few runs need them
 
-        yield BundleSolver(oracle, C, self._stop(), AdaptivePosition(), self._observe)
+        yield BundleSolver(oracle, C, stop, AdaptivePosition(), self._observe)
 
     @property
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(0) if self._given_rng is None else self._given_rng
-
-    def _stop(self) -> StopRule:
-        left = None if self.stop.max_iter is None else self.stop.max_iter - len(self.trace)
-        return replace(self.stop, max_iter=left)
-
-    def _run_stage(
-        self, stage: IterativeSolver, start: np.ndarray | None, cuts: tuple[Cut, ...]
-    ) -> Status:
-        stage.start_point = self.start_point if self._stage is None else self.best_point()
-        self._before = self._best
-        stage.watch, stage.watched = self.watch, self.watched
-        stage.dual, stage.proved = self.dual, self.proved
-        self._stage = stage
-        try:
-            status = stage._iterate(start, cuts)
-            stage.verify()  # the next one begins with what has been proved
-            return status
-        finally:
-            self._take(stage)
-            stage.observer = None  # which is this solver: the two would outlive the fit together
 
     def _take(self, stage: IterativeSolver) -> None:
         """Take over what a stage has reached so far.
@@ -233,7 +226,7 @@ class AutoSolver(IterativeSolver):
         return 1.0 + more / constants.STEPS
 
 
-def _is_sum_of_losses(oracle: Oracle) -> bool:
+def _is_sum_of_losses(oracle: Oracle) -> TypeGuard[RowOracle]:
     """Whether descent and Newton's method can be asked at all."""
     # With a slack the constant feature stands for free biases, on another scale than the rows.
     return (

@@ -82,7 +82,7 @@ class ChainShape:
         if not self.boundaries:
             begin, finish = np.zeros(K), np.zeros(K)
         second = rest.reshape((K, K, K) if self.order == 2 else (0, 0, 0))
-        return ChainWeights(first.reshape(-1, K), transitions.reshape(K, K), begin, finish, second)
+        return ChainWeights(first.reshape(-1, K), second, transitions.reshape(K, K), begin, finish)
 
     def pack(self, weights: ChainWeights) -> np.ndarray:
         """The flat w of these parts."""
@@ -92,21 +92,17 @@ class ChainShape:
 
 
 class ChainWeights(NamedTuple):
-    """Parameters of a chain: W (n, K), T (K, K), begin and finish (K,), S (K, K, K).
+    """Parameters of a chain: W (n, K), S (K, K, K), T (K, K), begin and finish (K,).
 
     S has the middle label first: second[j, i, k] is the weight of the labels i, j, k in a row. In
-    chains of first order its shape is (0, 0, 0).
+    chains of first order its shape is (0, 0, 0). Inference takes emissions, and all of these but W.
     """
 
     emissions: np.ndarray
+    second: np.ndarray
     transitions: np.ndarray
     begin: np.ndarray
     finish: np.ndarray
-    second: np.ndarray
-
-    def scores(self) -> tuple[np.ndarray, ...]:
-        """The weights that inference needs besides the emissions."""
-        return (self.second, self.transitions, self.begin, self.finish)
 
 
 class Chunks:
@@ -193,7 +189,7 @@ def decode(
     def task(k: int) -> None:
         first, last = chunks.bounds[k]
         buffer = chunks.buffer(first, last)
-        viterbi.decode(scores, chunks.starts, first, last, *weights.scores(), buffer, path)
+        viterbi.decode(scores, chunks.starts, first, last, *weights[1:], buffer, path)
 
     executor.run(task, len(chunks.bounds))
     return path
@@ -243,15 +239,13 @@ class LabelledChains:
         self.starts = self.chunks.starts
         self._plain = ChainShape(0, shape.labels, True, shape.order)
 
-    def infer(self, point: Point, weights: ChainWeights, executor: Executor) -> None:
-        """Viterbi's algorithm with the loss added. Sets ``coef`` to the most violated labelling."""
-        parts = self.inferred(point.scores, weights, point.coef, executor)
-        point.risk, point.offset = map(float, np.sum(parts, axis=0))
-
-    def inferred(
+    def infer(
         self, scores: np.ndarray, weights: ChainWeights, path: np.ndarray, executor: Executor
     ) -> list[np.ndarray]:
-        """Risk and offset by chunk, from emissions. ``path`` gets the most violated labelling."""
+        """Viterbi's algorithm with the loss added: risk and offset by chunk, from emissions.
+
+        ``path`` gets the most violated labelling.
+        """
         chunks = self.chunks
 
         def task(k: int) -> np.ndarray:
@@ -261,7 +255,7 @@ class LabelledChains:
                 chunks.starts,
                 first,
                 last,
-                *weights.scores(),
+                *weights[1:],
                 self.truth,
                 self.weight,
                 self.loss == "hamming",
@@ -282,7 +276,7 @@ class LabelledChains:
         """
         lengths = np.diff(self.starts)
         number = np.repeat(np.arange(len(lengths)), lengths)
-        plain = sum(float(np.max(np.abs(part), initial=0.0)) for part in weights.scores())
+        plain = sum(float(np.max(np.abs(part), initial=0.0)) for part in weights[1:])
         tokens = len(number)
         if plain == 0.0 and not np.any(scores):  # losses alone are exact
             return [0.0] * len(self.chunks.bounds)
@@ -321,7 +315,7 @@ class LabelledChains:
     def _counts(self, k: int, path: np.ndarray) -> np.ndarray:
         """A chunk's part of the mean counts of a labelling minus the mean counts of the truth."""
         counts = np.zeros(self._plain.dimension)
-        parts = self._plain.unpack(counts).scores()
+        parts = self._plain.unpack(counts)[1:]
         own = self.truth, self.weight, path
         viterbi.add_counts(self.starts, *self.chunks.bounds[k], *own, *parts)
         return counts
@@ -406,8 +400,10 @@ class ChainExamples(JointModel):
         self.matrix.scores(own, scores, executor)
 
     def infer(self, point: Point, executor: Executor) -> None:
-        """Viterbi's algorithm with the loss added."""
-        self.chains.infer(point, self.shape.unpack(point.w), executor)
+        """Viterbi's algorithm with the loss added. Sets ``coef`` to the most violated labelling."""
+        weights = self.shape.unpack(point.w)
+        parts = self.chains.infer(point.scores, weights, point.coef, executor)
+        point.risk, point.offset = map(float, np.sum(parts, axis=0))
 
     def upper(self, point: Point, executor: Executor) -> float:
         """The risk, rounded up. The errors of the emissions take one more product X·W."""

@@ -246,7 +246,9 @@ class KernelChainScoreRisk(PartsScoreRisk):
         return self.explicit.unpack(self.plain_of(rows))
 
     def evaluate(self, point: Point) -> None:
-        self.chains.infer(point, self.weights(point.scores), self.executor)
+        weights = self.weights(point.scores)
+        parts = self.chains.infer(point.scores, weights, point.coef, self.executor)
+        point.risk, point.offset = map(float, np.sum(parts, axis=0))
 
     def upper(self, point: Point, low: None, errors: np.ndarray) -> float:
         weights = self.weights(point.scores)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ..data.blocks import check_sparse
+from .._checks import check_sparse
 
 Rows = Any  # scipy.sparse.csr_array of float64
 

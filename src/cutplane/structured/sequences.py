@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ..data.blocks import check_sparse
+from .._checks import check_sparse
 
 logger = logging.getLogger("cutplane")
 
@@ -122,7 +122,8 @@ def stack_rows(X: Any, width: int | None = None) -> tuple[Any, np.ndarray]:
     parts, lengths = [], []
     for i, entry in enumerate(X):
         part = entry if scipy.sparse.issparse(entry) else np.asarray(entry)
-        check_sparse(part, f"sequence {i} of X")
+        if scipy.sparse.issparse(part):
+            check_sparse(part, f"sequence {i} of X")
         rows = 0 if 0 in part.shape[:1] or (part.size == 0 and part.ndim < 2) else part.shape[0]
         lengths.append(rows)
         if rows == 0:
@@ -136,13 +137,12 @@ def stack_rows(X: Any, width: int | None = None) -> tuple[Any, np.ndarray]:
         if part.shape[1] != width:
             raise ValueError(f"sequence {i} of X has {part.shape[1]} features, expected {width}")
         parts.append(part)
+    starts = np.cumsum([0, *lengths], dtype=np.int64)
     if not parts:
-        return np.zeros((0, width or 0)), starts_of(np.array(lengths, dtype=np.int64), 0)
+        return np.zeros((0, width or 0)), starts
     if any(scipy.sparse.issparse(part) for part in parts):
-        stacked = scipy.sparse.vstack([scipy.sparse.csr_array(part) for part in parts], "csr")
-    else:
-        stacked = np.concatenate(parts)
-    return stacked, starts_of(np.array(lengths, dtype=np.int64), stacked.shape[0])
+        return scipy.sparse.vstack([scipy.sparse.csr_array(part) for part in parts], "csr"), starts
+    return np.concatenate(parts), starts
 
 
 def stack_labels(y: Any, starts: np.ndarray) -> np.ndarray:

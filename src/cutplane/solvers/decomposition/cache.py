@@ -27,51 +27,15 @@ class RowCache:
 
     def __init__(self, matrix: KernelMatrix, budget: float) -> None:
         self.matrix = matrix
-        rows = len(matrix.diagonal)
-        width = matrix.columns
-        slots = int(budget // (matrix.dtype.itemsize * max(1, width)))
-        slots = min(max(slots, FEWEST_ROWS), rows)
-        self._rows = rows
-        self._slots = slots
-        self._slot_of = np.full(rows, -1)
+        self._rows = len(matrix.diagonal)
+        slots = int(budget // (matrix.dtype.itemsize * max(1, matrix.columns)))
+        slots = min(max(slots, FEWEST_ROWS), self._rows)
+        self._numbers = slots * matrix.columns
+        self._flat = np.empty(0, dtype=matrix.dtype)
         self._clock = 0
         self.computed = 0  # rows, since the beginning
         self.computed_values = 0
-        if matrix.values is not None:  # nothing to compute, nothing to copy
-            self._borrow(matrix.values)
-        else:
-            self._flat = np.empty(slots * width, dtype=matrix.dtype)
-            self._lay_out(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-
-    def _borrow(self, values: np.ndarray) -> None:
-        """Use all rows where they are."""
-        self._flat = np.empty(0, dtype=values.dtype)
-        self.slots = values
-        self._row_in = np.arange(self._rows)
-        self._slot_of = np.arange(self._rows)
-        self._stamp = np.zeros(self._rows, dtype=np.int64)
-
-    def _lay_out(self, held: np.ndarray, stamps: np.ndarray) -> None:
-        """Cut the array into slots, the first of which hold the rows ``held``."""
-        width = self.matrix.columns
-        count = min(len(self._flat) // max(1, width), self._rows)
-        self.slots = self._flat[: count * width].reshape(count, width)
-        self._row_in = np.full(count, -1)
-        self._row_in[: len(held)] = held
-        self._stamp = np.zeros(count, dtype=np.int64)
-        self._stamp[: len(held)] = stamps
-        self._slot_of[:] = -1
-        self._slot_of[held] = np.arange(len(held))
-
-    @property
-    def capacity(self) -> int:
-        """Rows that fit."""
-        return len(self.slots)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows."""
-        return self._flat.nbytes
+        self.reset(matrix)
 
     def held(self, rows: np.ndarray) -> np.ndarray:
         """The slots of distinct rows, which count as used; −1 where they are missing."""
@@ -85,7 +49,9 @@ class RowCache:
         slots = self.held(rows)
         missing = rows[slots < 0]
         if len(missing):
-            taken = self._free(len(missing))
+            taken = np.arange(len(missing))
+            if len(missing) < len(self._stamp):  # least recently used, none that this fetch needs
+                taken = np.sort(np.argpartition(self._stamp, len(missing) - 1)[: len(missing)])
             self._slot_of[self._row_in[taken][self._row_in[taken] >= 0]] = -1
             self._row_in[taken] = -1  # nothing is promised before the values are there
             self.matrix.fill(missing, taken, self.slots)
@@ -95,12 +61,6 @@ class RowCache:
             self.computed += len(missing)
             self.computed_values += len(missing) * self.matrix.columns
         return self._slot_of[rows]
-
-    def _free(self, count: int) -> np.ndarray:
-        """The slots to use next: least recently used first, none that this fetch needs."""
-        if count >= len(self._stamp):
-            return np.arange(count)
-        return np.sort(np.argpartition(self._stamp, count - 1)[:count])
 
     def restrict(self, matrix: KernelMatrix, keep: np.ndarray, rows: np.ndarray) -> None:
         """Keep these columns only, and of the cached rows those that may be asked for again.
@@ -114,8 +74,7 @@ class RowCache:
         rows : ndarray of int
             Rows of the variables that are left.
         """
-        if len(self._flat) == 0:
-            self._flat = np.empty(self._slots * self.matrix.columns, dtype=matrix.dtype)
+        if len(self._flat) == 0:  # the rows are not its own
             self.reset(matrix)
             return
         wanted = np.zeros(self._rows + 1, dtype=bool)  # the last is for empty slots
@@ -123,13 +82,23 @@ class RowCache:
         used = np.flatnonzero(wanted[self._row_in])
         held, stamps = self._row_in[used], self._stamp[used]
         loops.compact_rows(self._flat, used, self.matrix.columns, keep)
-        self.matrix = matrix
-        self._lay_out(held, stamps)
+        self.reset(matrix)
+        self._row_in[: len(held)] = held
+        self._stamp[: len(held)] = stamps
+        self._slot_of[held] = np.arange(len(held))
 
     def reset(self, matrix: KernelMatrix) -> None:
-        """Forget all rows, for a matrix with other columns."""
+        """Forget all rows, for a matrix with other columns. Rows that it stores are used there."""
         self.matrix = matrix
         if matrix.values is not None:
-            self._borrow(matrix.values)
+            self._flat = np.empty(0, dtype=matrix.dtype)
+            self.slots = matrix.values
+            self._row_in = self._slot_of = np.arange(self._rows)
         else:
-            self._lay_out(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+            if len(self._flat) == 0:
+                self._flat = np.empty(self._numbers, dtype=matrix.dtype)
+            width = matrix.columns
+            count = min(len(self._flat) // max(1, width), self._rows)
+            self.slots = self._flat[: count * width].reshape(count, width)
+            self._row_in, self._slot_of = np.full(count, -1), np.full(self._rows, -1)
+        self._stamp = np.zeros(len(self.slots), dtype=np.int64)

@@ -24,8 +24,8 @@ import scipy.linalg
 
 from ..._blas import single_threaded_blas
 from ...kernels import KernelMatrix
+from ...loops import decomposition as loops
 from .problem import DualProblem
-from .verify import balanced
 
 # Steps at most; 30 were the most seen in thousands of problems that were solved at all.
 MOST_STEPS = 60
@@ -98,7 +98,8 @@ def interior_point(
         return None
     moved[free] = np.clip(found, problem.lower[free], problem.upper[free])
     # What the sum lacks goes to one variable inside: spread over all it would take many off bounds.
-    return problem.repaired(balanced(problem, moved)[0])
+    loops.balance(moved, problem.lower, problem.upper, problem.total)
+    return problem.start(moved)
 
 
 class _Run:
@@ -201,11 +202,11 @@ AFTERWARDS = 4
 
 
 class Pace:
-    """Counts steps of pairs, and compares gaps.
+    """Compares gaps with steps of pairs, once a run has taken SLOW of them for each variable.
 
-    A run is slow once it has taken SLOW steps for each variable and as much work as the interior
-    point method takes: that has its turn then, once. After MANY_STEPS, or AFTERWARDS times the
-    steps up to then if it could be tried, twice as many steps must halve the gap.
+    The run is slow once it has also taken as much work as the interior point method takes: that has
+    its turn then, once. After MANY_STEPS, or AFTERWARDS times the steps up to then if it could be
+    tried, twice as many steps must halve the gap.
 
     Parameters
     ----------
@@ -217,37 +218,29 @@ class Pace:
     """
 
     def __init__(self, variables: int, columns: int, max_iter: int | None) -> None:
-        self.steps = 0
-        self._work = 0
-        self._variables = variables
         # A dozen steps with a matrix of columns² numbers, each a sum over all variables.
         self._interior = 12.0 * (columns**2 + columns**3 / (3.0 * max(1, variables))) / FASTER
         first = max(MANY_STEPS, STEPS_PER_VARIABLE * variables) // 2
         self._next: float = first if max_iter is None else math.inf
         self._before = math.inf
 
-    def add(self, steps: int, least_work: int = 0) -> None:
-        """Count steps, and the work of so many at least."""
-        self.steps += steps
-        self._work += max(steps, least_work)
-
-    def slow(self) -> bool:
-        """Whether it is time for the interior point method; true once."""
-        if self.steps < SLOW * self._variables or self._work < self._interior:
+    def slow(self, work: int) -> bool:
+        """Whether it is time for the interior point method, after so much work; true once."""
+        if work < self._interior:
             return False
         self._interior = math.inf
         return True
 
-    def tried(self) -> None:
-        """The interior point method has had its turn."""
+    def tried(self, steps: int) -> None:
+        """The interior point method has had its turn after so many steps."""
         if self._next < math.inf:
-            self._next = min(self._next, AFTERWARDS * self.steps)
+            self._next = min(self._next, AFTERWARDS * steps)
 
-    def hopeless(self, gap: float) -> bool:
-        """Whether the gap has hardly fallen during the latter half of all steps."""
-        if self.steps < self._next:
+    def hopeless(self, steps: int, gap: float) -> bool:
+        """Whether the gap has hardly fallen during the latter half of so many steps."""
+        if steps < self._next:
             return False
         slow = not gap <= 0.5 * self._before
         first = self._before == math.inf
-        self._next, self._before = 2 * self.steps, gap
+        self._next, self._before = 2 * steps, gap
         return slow and not first

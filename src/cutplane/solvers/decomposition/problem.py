@@ -22,9 +22,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,7 +32,7 @@ from ...result import Certificate, Iteration
 LEAST_PART = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass
 class DualProblem:
     """A problem in β.
 
@@ -48,6 +46,10 @@ class DualProblem:
         The row of K of each variable; None if variable i has row i.
     rounded : bool
         Whether c was computed, and so is off by half a unit in the last place.
+    rows : ndarray of int64
+        The row of K of each variable, given or not.
+    mass : float
+        The sum of the widths of all boxes.
     """
 
     linear: np.ndarray
@@ -56,26 +58,12 @@ class DualProblem:
     total: float = 0.0
     row_of: np.ndarray | None = None
     rounded: bool = False
+    rows: np.ndarray = field(init=False)
+    mass: float = field(init=False)
 
-    def __len__(self) -> int:
-        """Number of variables."""
-        return len(self.linear)
-
-    @cached_property
-    def mass(self) -> float:
-        """The sum of the widths of all boxes."""
-        return float((self.upper - self.lower).sum())
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The row of each variable."""
-        return np.arange(len(self)) if self.row_of is None else self.row_of
-
-    @property
-    def numbers(self) -> tuple[Any, ...]:
-        """c, the bounds, the total, and how far c is off: what compiled loops take."""
-        error = 2.0**-53 if self.rounded else 0.0
-        return self.linear, self.lower, self.upper, self.total, error
+    def __post_init__(self) -> None:
+        self.rows = np.arange(len(self.linear)) if self.row_of is None else self.row_of
+        self.mass = float((self.upper - self.lower).sum())
 
     def row_sums(self, beta: np.ndarray, rows: int) -> np.ndarray:
         """β summed over the variables of each of so many rows."""
@@ -83,21 +71,22 @@ class DualProblem:
 
     def digest(self) -> bytes:
         """A fingerprint of the problem without the kernel."""
-        digest = hashlib.blake2b(repr((len(self), self.total)).encode(), digest_size=16)
+        digest = hashlib.blake2b(repr((len(self.linear), self.total)).encode(), digest_size=16)
         for array in (self.linear, self.lower, self.upper, self.rows):
             digest.update(np.ascontiguousarray(array).data)
         return digest.digest()
 
-    def start(self) -> np.ndarray:
-        """A feasible point: zero, or the first variables at their upper bounds."""
-        if self.total == 0.0:
-            return np.zeros(len(self))
-        filled = np.minimum(np.cumsum(self.upper), self.total)
-        return np.diff(filled, prepend=0.0)
+    def start(self, near: np.ndarray | None = None) -> np.ndarray:
+        """A feasible point: ``near``, clipped to the bounds and brought back to the right sum.
 
-    def repaired(self, beta: np.ndarray) -> np.ndarray:
-        """The point, clipped to the bounds and brought back to the right sum."""
-        beta = np.clip(beta, self.lower, self.upper)
+        Without it: zero, or the first variables at their upper bounds.
+        """
+        if near is None and self.total == 0.0:
+            return np.zeros(len(self.linear))
+        if near is None:
+            filled = np.minimum(np.cumsum(self.upper), self.total)
+            return np.diff(filled, prepend=0.0)
+        beta = np.clip(near, self.lower, self.upper)
         excess = float(beta.sum()) - self.total
         if abs(excess) <= 1e-12 * float(np.abs(beta).sum()):  # rounding
             return beta

@@ -45,7 +45,7 @@ from ...kernels import KernelMatrix
 from ...loops import decomposition as loops
 from ...result import SolveResult, Status
 from .cache import RowCache
-from .interior import Pace, factor_columns, factor_of, interior_point
+from .interior import SLOW, Pace, factor_columns, factor_of, interior_point
 from .problem import (
     DualIteration,
     DualProblem,
@@ -56,8 +56,8 @@ from .problem import (
 from .verify import (
     Definiteness,
     Verified,
-    balanced,
     definiteness,
+    linear_sums,
     looks_indefinite,
     rounding,
     stretched,
@@ -194,7 +194,7 @@ def solve_small(
     rounds : int
     verified : Verified
     """
-    count, mass, (c, lower, upper, total, _) = len(problem), problem.mass, problem.numbers
+    c, lower, upper, count = problem.linear, problem.lower, problem.upper, len(beta)
     diagonal, roots, g = matrix.diagonal[rows], matrix.roots[rows], c.copy()
     used = np.flatnonzero(beta)
     if points is not None and room is not None and len(used) > len(room):
@@ -210,7 +210,7 @@ def solve_small(
     rounds, steps_left = 0, STEPS_PER_VARIABLE * max(count, EXACT_SET)
     while steps_left > 0:
         violation, _, gap = loops.assess(g, beta, lower, upper, True)
-        target = gap, gap - 0.5 * float(beta @ (g + c)), mass
+        target = gap, gap - 0.5 * float(beta @ (g + c)), problem.mass
         if not violation > 0.0 or settings.reached(violation, *target):
             break
         tol = 0.5 * settings.goal(violation, *target)
@@ -222,7 +222,7 @@ def solve_small(
             K, place, points = matrix.whole(), np.arange(count), None
         steps_left -= max(1, steps)
         rounds += 1
-    lack = loops.balance(beta, lower, upper, total)
+    lack = loops.balance(beta, lower, upper, problem.total)
     s, error = _exact_sums(matrix, K, place, roots, beta)
     return rounds, verify(matrix, rows, problem, beta, lack, s, error)
 
@@ -249,7 +249,7 @@ class DualSolver:
     observer : callable, optional
         Gets a DualIteration now and then; a true answer stops the run.
     definite : bool or None
-        What is known of the kernel; False withholds the certificate, None has the solver look.
+        What the kernel's form says; False withholds the certificate, None has the solver look.
     exact : KernelMatrix, optional
         The same in double precision, if ``matrix`` is not, or knows less of its rounding.
 
@@ -270,12 +270,11 @@ class DualSolver:
         exact: KernelMatrix | None = None,
     ) -> None:
         self._exact = matrix if exact is None else exact
-        self._single = exact is not None and matrix.dtype == np.float32
+        self._single = self._exact is not matrix and matrix.dtype == np.float32
         self._problem = problem
         self._settings = settings
         self._executor = executor
         self._observer = observer
-        self._definite = definite
         self.indefinite = definite is False
         self._started = time.perf_counter()
         self._seconds = dict.fromkeys(PARTS, 0.0)
@@ -284,11 +283,14 @@ class DualSolver:
         self._primal = np.inf  # best so far
         self._least_curvature = np.inf
         self._state: _State | None = None
-        self._mass = problem.mass
-        self._pace = Pace(len(problem), factor_columns(self._exact), settings.max_iter)
+        self._steps = 0  # of pairs
+        self._work = 0  # the same, with what they have cost besides
+        self._pace: Pace | None = None  # of a run that is not done soon
         self._part = 1.0  # of the tolerance that is to be kept before a point is verified
         self._failures = 0
         self._known: Definiteness | None = None
+        if definite is not None:
+            self._known = Definiteness("exact" if definite else "withheld")
         self._verified: Verified | None = None  # of the state
         self._room = np.empty(0)  # for the values of a working set
         self._idle = 1.0  # part of the rows new in the last set whose variables did not move
@@ -299,11 +301,11 @@ class DualSolver:
         self._matrix = matrix
         self._cache = RowCache(matrix, self._settings.cache_bytes)
         self._diagonal = matrix.diagonal
-        size, count = self._settings.working_set_size, len(self._problem)
+        size, count = self._settings.working_set_size, len(self._problem.linear)
         if size is None:
             size = MIDDLE_SET if count <= MIDDLE else LARGE_SET
-        if size < count or self._cache.capacity < matrix.columns:
-            size = min(size, self._cache.capacity, count)
+        if size < count or len(self._cache.slots) < matrix.columns:
+            size = min(size, len(self._cache.slots), count)
             size = max(2, size - size % 2)
         self._size = min(size, count)
         self._rows_before = self._seconds["rows"]
@@ -329,7 +331,8 @@ class DualSolver:
         The result's ``w`` holds β.
         """
         try:
-            self._known = definiteness(self._definite, lambda: self._exact)
+            if self._known is None:
+                self._known = definiteness(self._exact)
             self._state = self._first_state(start)
             status = self._iterate()
         except KeyboardInterrupt:
@@ -339,9 +342,9 @@ class DualSolver:
         return self._result(status)
 
     def _iterate(self) -> Status:
-        settings = self._settings
+        settings, mass, count = self._settings, self._problem.mass, len(self._problem.linear)
         stalled, least, hopeless = 0, np.inf, False
-        patience = min(STALL * -(-len(self._problem) // self._size), LONGEST_STALL)
+        patience = min(STALL * -(-count // self._size), LONGEST_STALL)
         while True:
             state = self._state
             assert state is not None
@@ -351,9 +354,12 @@ class DualSolver:
             now, size = self._iterations, self._size
             told = now == 0 or (now + 1) * size // EXACT_SET != now * size // EXACT_SET
             violation, bias, gap = loops.assess(g, beta, active.lower, active.upper, told)
-            target = gap, gap - state.value, self._mass, self._part
+            target = gap, gap - state.value, mass, self._part
             reached = settings.reached(violation, *target)
-            hopeless = hopeless or self._pace.hopeless(gap)  # also once all variables are back
+            if self._pace is None and self._steps >= SLOW * count:
+                self._pace = Pace(count, factor_columns(self._exact), settings.max_iter)
+            if self._pace is not None:  # hopeless also once all variables are back
+                hopeless = hopeless or self._pace.hopeless(self._steps, gap)
             stuck = hopeless or stalled >= patience or not violation > 0.0 or np.isnan(gap)
             if reached or stuck:
                 if state.absent:
@@ -367,7 +373,7 @@ class DualSolver:
                     return status
                 stalled, least = 0, np.inf
                 continue
-            if self._pace.slow():
+            if self._pace is not None and self._pace.slow(self._work):
                 status = self._conclude(False) if self._jump() else None
                 if status is not None:
                     return status
@@ -385,7 +391,7 @@ class DualSolver:
                 if status is not None:
                     return status
             active.previous = chosen
-            if settings.shrinking and self._size < len(self._problem):
+            if settings.shrinking and self._size < count:
                 loops.count_positive(g, beta, active.lower, active.upper, bias, active.history)
                 self._shrink()
 
@@ -423,7 +429,7 @@ class DualSolver:
         """Minimise over the chosen variables, on the way to a violation of ``goal``."""
         state, count = self._state, len(chosen)
         assert state is not None
-        active = state.active
+        active, every = state.active, count == len(self._problem.linear)
         columns = active.columns[chosen]
         rows, place = active.rows[columns], np.arange(count)
         if self._problem.row_of is not None:
@@ -432,11 +438,9 @@ class DualSolver:
         if count <= EXACT_SET:
             tol = 0.1 * goal if count > 2 else 0.0
         else:
-            tol = max(0.0 if count == len(self._problem) else PART * violation, 0.5 * goal)
+            tol = max(0.0 if every else PART * violation, 0.5 * goal)
         begin = time.perf_counter()
-        every = count == len(self._problem)
-        new = np.flatnonzero(self._cache.held(rows) < 0)
-        block, own = self._values_among(chosen, rows, place, every)
+        new, block, own = self._values_among(chosen, rows, place)
         fetched = time.perf_counter()
         point, slope = beta[chosen], g[chosen]
         steps, _, curvature = loops.pairwise_steps(
@@ -454,7 +458,8 @@ class DualSolver:
             STEPS_PER_VARIABLE * max(count, EXACT_SET) if count > 2 else 1,
             *np.empty((3, count), dtype=np.int64),
         )
-        self._pace.add(max(steps, SET_STEPS) if count > 2 else steps, SET_STEPS)
+        self._steps += max(steps, SET_STEPS) if count > 2 else steps
+        self._work += max(steps, SET_STEPS)
         self._least_curvature = min(self._least_curvature, curvature)
         solved = time.perf_counter()
         change = point - beta[chosen]
@@ -462,7 +467,7 @@ class DualSolver:
         value = state.value + 0.5 * float(change @ (g[chosen] + slope))
         whole = state.beta.copy()
         whole[active.variables[chosen]] = point
-        late = 0.0
+        before = self._seconds["rows"]
         if every and count == len(state.s):
             s = slope - active.linear
         else:
@@ -470,32 +475,34 @@ class DualSolver:
             moved = np.bincount(place, change, minlength=len(rows))
             if len(new):
                 self._idle = 1.0 - np.count_nonzero(moved[new]) / len(new)
-            slots = self._cache.fetch(rows[moved != 0.0])
-            late = time.perf_counter() - solved
-            self._add(slots, moved[moved != 0.0], s)
-        updated = time.perf_counter()
-        self._seconds["rows"] += fetched - begin + late
+            self._add(rows, moved, s)
+        late = self._seconds["rows"] - before
+        self._seconds["update"] += time.perf_counter() - solved - late
+        self._seconds["rows"] += fetched - begin
         self._seconds["inner"] += solved - fetched
-        self._seconds["update"] += updated - solved - late
         step = float(np.abs(change).max(initial=0.0))
         return replace(state, beta=whole, s=s, value=value, step=step)
 
     def _values_among(
-        self, chosen: np.ndarray, rows: np.ndarray, place: np.ndarray, every: bool
-    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+        self, chosen: np.ndarray, rows: np.ndarray, place: np.ndarray
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray]:
         """The kernel values of a working set: an array with the line of every variable, and slots.
 
-        Lines that are −1 are in the slots. Of the rows that the cache lacks nothing but the values
-        among the set is computed, if so many variables did not move last time that this is less.
+        Before these, which of the rows the cache lacked. Lines that are −1 are in the slots. Of the
+        rows that the cache lacks nothing but the values among the set is computed, if so many
+        variables did not move last time that this is less.
         """
         assert self._state is not None
         active, count, cache = self._state.active, len(chosen), self._cache
+        every = count == len(self._problem.linear)
         late = not every and count >= KEEP_FROM and count < self._idle * cache.matrix.columns
-        slots = cache.held(rows) if late else cache.fetch(rows)
-        missing = np.flatnonzero(slots < 0)
+        slots = cache.held(rows)
+        new = missing = np.flatnonzero(slots < 0)
+        if not late and len(new):
+            slots, missing = cache.fetch(rows), new[:0]
         own = slots[place]
         if every and count == len(rows) and cache.slots.flags.carray:
-            return (cache.slots, own), own  # the values where they are
+            return new, (cache.slots, own), own  # the values where they are
         if len(self._room) < count * count or self._room.dtype != cache.slots.dtype:
             self._room = np.empty(count * count, dtype=cache.slots.dtype)
         room = self._room[: count * count].reshape(count, count)
@@ -505,11 +512,11 @@ class DualSolver:
             among = cache.matrix.restricted(active.columns[chosen])
             among.fill(rows[missing], np.arange(len(missing)), room)
             cache.computed_values += len(missing) * count
-        return (room, lines[place]), own
+        return new, (room, lines[place]), own
 
     def _jump(self) -> bool:
         """Go where the interior point method leads, if that is better."""
-        assert self._state is not None and self._known is not None
+        assert self._state is not None and self._known is not None and self._pace is not None
         if self._state.absent:
             self._restore()
         settings = self._settings
@@ -519,7 +526,7 @@ class DualSolver:
         if factor is None:
             return False
         beta = interior_point(factor, self._problem, self._started + settings.time_limit)
-        self._pace.tried()
+        self._pace.tried(self._steps)
         if beta is None:
             return False
         with np.errstate(over="ignore", invalid="ignore"):
@@ -534,33 +541,29 @@ class DualSolver:
 
     def _first_state(self, start: np.ndarray | None) -> _State:
         problem = self._problem
-        beta = problem.start() if start is None else problem.repaired(start)
+        beta = problem.start(start)
         s = np.zeros(self._matrix.columns)
         sums = problem.row_sums(beta, len(s))
-        self._add_products(sums, s)
+        self._add(np.arange(len(s)), sums, s)
         value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
-        return _State(beta, s, value, ActiveSet.of(problem, np.arange(len(problem))))
+        return _State(beta, s, value, ActiveSet.of(problem, np.arange(len(beta))))
 
-    def _add(self, slots: np.ndarray, coef: np.ndarray, s: np.ndarray) -> None:
-        """s += Σ coef·rows in the slots."""
-        rows = self._cache.slots
-
-        def chunk(k: int) -> None:
-            first = k * CHUNK
-            loops.add_rows(rows, slots, coef, first, min(first + CHUNK, len(s)), s)
-
-        self._executor.run(chunk, -(-len(s) // CHUNK))
-
-    def _add_products(self, coef: np.ndarray, s: np.ndarray) -> None:
-        """s += Σ_i coef_i K_i over all rows i with a coefficient, in blocks that fit the cache."""
-        rows = np.flatnonzero(coef)
-        block = max(1, min(self._cache.capacity, LARGE_SET))
-        for first in range(0, len(rows), block):
-            some = rows[first : first + block]
+    def _add(self, rows: np.ndarray, coef: np.ndarray, s: np.ndarray) -> None:
+        """s += Σ_k coef_k·K(rows_k) over the coefficients that are not 0, in blocks that fit."""
+        used = np.flatnonzero(coef)
+        block = max(1, min(len(self._cache.slots), LARGE_SET))
+        for first in range(0, len(used), block):
+            some = used[first : first + block]
             begin = time.perf_counter()
-            slots = self._cache.fetch(some)
+            slots = self._cache.fetch(rows[some])
             self._seconds["rows"] += time.perf_counter() - begin
-            self._add(slots, coef[some], s)
+            values, own = self._cache.slots, coef[some]
+
+            def chunk(k: int, slots: Any = slots, values: Any = values, own: Any = own) -> None:
+                columns = k * CHUNK, min((k + 1) * CHUNK, len(s))
+                loops.add_rows(values, slots, own, *columns, s)
+
+            self._executor.run(chunk, -(-len(s) // CHUNK))
 
     # -- shrinking --------------------------------------------------------------------
 
@@ -592,15 +595,15 @@ class DualSolver:
         state = self._state
         assert state is not None
         problem, rows = self._problem, self._matrix.columns
-        s = np.empty(rows)
+        s, every = np.empty(rows), np.arange(rows)
         s[state.active.rows] = state.s
         for gone in state.absent:
             values = gone.s.copy()
             self._cache.reset(self._matrix.restricted(gone.rows))
-            self._add_products(problem.row_sums(state.beta - gone.beta, rows), values)
+            self._add(every, problem.row_sums(state.beta - gone.beta, rows), values)
             s[gone.rows] = values
         self._cache.reset(self._matrix)
-        everything = ActiveSet.of(problem, np.arange(len(problem)))
+        everything = ActiveSet.of(problem, np.arange(len(state.beta)))
         self._state = replace(state, s=s, active=everything, absent=())
         self._seconds["restore"] += time.perf_counter() - begin
 
@@ -608,7 +611,7 @@ class DualSolver:
 
     def _conclude(self, stuck: bool) -> Status | None:
         """Verify a point that seems good enough, or cannot be made better; None to go on."""
-        settings, mass = self._settings, self._mass
+        settings, mass = self._settings, self._problem.mass
         found = self._verify()
         if not np.isfinite(found.gap):
             return Status.NUMERICALLY_LIMITED
@@ -643,14 +646,16 @@ class DualSolver:
         active = state.active
         if state.absent:
             self._cache.reset(self._matrix)
-            active = ActiveSet.of(problem, np.arange(len(problem)))
+            active = ActiveSet.of(problem, np.arange(len(state.beta)))
         rows, lift = problem.rows, self._known.lift
-        beta, lack = balanced(problem, state.beta)
+        beta = state.beta.copy()
+        lack = loops.balance(beta, problem.lower, problem.upper, problem.total)
         sums = problem.row_sums(beta, self._matrix.columns)
-        careful = exact.careful_sums(sums)
-        s, error = self._sums(beta, sums) if careful is None else careful
+        x = exact.linear_rows
+        s, error = self._sums(beta, sums) if x is None else linear_sums(x, sums)
         found = verify(exact, rows, problem, beta, lack, s[rows], error[rows], lift)
-        if careful is None and found.slack > 0.5 * self._settings.enough(found.primal, self._mass):
+        enough = self._settings.enough(found.primal, problem.mass)
+        if x is None and found.slack > 0.5 * enough:
             count = len(sums)
             if 8 * count * count <= self._settings.cache_bytes and exact.dtype == np.float64:
                 s, error = _exact_sums(exact, exact.whole(), np.arange(count), exact.roots, sums)
@@ -672,7 +677,7 @@ class DualSolver:
         if self._single and 2 * len(used) > len(sums):
             return self._exact.combine(used, sums[used]), error
         s = np.zeros(len(sums))
-        self._add_products(sums, s)
+        self._add(np.arange(len(s)), sums, s)
         if self._single:
             rough = rounding(self._matrix, self._matrix.roots, sums, len(used))
             rows = problem.rows

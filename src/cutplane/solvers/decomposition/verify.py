@@ -24,7 +24,6 @@ PROVABLE are only looked at: some of them, and the pairs that the solver met.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +35,7 @@ from .problem import DualProblem, DualSettings
 
 SAMPLE = 160  # rows on which a kernel is tested
 PROVABLE = 2000  # rows whose values are factorised
+PAIRWISE = 1024  # rows in a piece of a sum; within a piece products are added by pairs
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,9 @@ class Verified:
     ----------
     bias : float
         The best one for this point.
-    primal, dual : float
-        An upper bound on the model's objective, and a lower bound on that of any model.
+    primal, dual, gap : float
+        An upper bound on the model's objective, a lower bound on that of any model, and how far
+        they are apart.
     violation : float
         Of the optimality conditions.
     slack : float
@@ -59,13 +60,10 @@ class Verified:
     bias: float
     primal: float
     dual: float
+    gap: float
     violation: float
     slack: float
     doubt: float
-
-    @property
-    def gap(self) -> float:
-        return self.primal - self.dual
 
     def good(self, settings: DualSettings, mass: float) -> bool:
         """Whether the tolerance is kept."""
@@ -79,12 +77,6 @@ class Verified:
         return self.slack > 0.9 * enough and self.gap - self.slack <= max(enough, 0.1 * self.slack)
 
 
-def balanced(problem: DualProblem, beta: np.ndarray) -> tuple[np.ndarray, float]:
-    """The point with Σβ as near to the total as one free variable can bring it, and how near."""
-    beta = beta.copy()
-    return beta, loops.balance(beta, problem.lower, problem.upper, problem.total)
-
-
 def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.ndarray | None:
     """The point made a little longer, by what margins may be off; None if a bound forbids it.
 
@@ -94,8 +86,10 @@ def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.nda
     if problem.total != 0.0 or not 0.0 < found.doubt < 1e-2:
         return None
     longer = beta * (1.0 + 2.0 * found.doubt)
-    inside = np.all((longer >= problem.lower) & (longer <= problem.upper))
-    return balanced(problem, longer)[0] if inside else None
+    if np.any((longer < problem.lower) | (longer > problem.upper)):
+        return None
+    loops.balance(longer, problem.lower, problem.upper, problem.total)
+    return longer
 
 
 def rounding(
@@ -123,6 +117,29 @@ def rounding(
     most = roots * float(np.abs(sums) @ roots)
     size = most if sizes is None else sizes
     return loops.UNIT * ((depth + 8.0) * size + matrix.amplification * most)
+
+
+def linear_sums(x: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_k coef_k·<x_k, x_j> for all j, and how far each sum is off at most.
+
+    The sums go through w = Σ_k coef_k·x_k, not through values, which are rounded before they are
+    added.
+    """
+    used = np.flatnonzero(coef)
+    w, sizes = np.zeros((2, x.shape[1]))
+    pieces = [used[k : k + PAIRWISE] for k in range(0, len(used), PAIRWISE)]
+    for piece in pieces:
+        terms = np.ascontiguousarray((x[piece] * coef[piece, None]).T)
+        w += terms.sum(axis=1)
+        sizes += np.abs(terms).sum(axis=1)
+    s, error = np.empty((2, len(x)))
+    for first in range(0, len(x), PAIRWISE):
+        rows = slice(first, first + PAIRWISE)
+        s[rows] = (x[rows] * w).sum(axis=1)
+        error[rows] = np.abs(x[rows]) @ sizes
+    # numpy adds 128 numbers by eights, and these sums by pairs.
+    depth = 2.0 * 19.0 + np.log2(PAIRWISE) + np.log2(len(w) + 1.0) + len(pieces) + 8.0
+    return s, 0.51 * np.finfo(np.float64).eps * depth * error
 
 
 def verify(
@@ -163,13 +180,14 @@ def verify(
         net[first] = np.bincount(rows, beta)[some]
     if lift:
         lift *= float(net @ net)
-    c, lower, upper, *rest = problem.numbers
+    c, lower, upper = problem.linear, problem.lower, problem.upper
     violation, bias, _ = loops.assess(s + c, beta, lower, upper, True)
+    sums = problem.total, loops.UNIT if problem.rounded else 0.0
     of_kernel = lift, matrix.roots[rows].max(initial=0.0), shift, shift_error, reach
     bias, primal, dual, slack, doubt = loops.certify(
-        s, error, beta, net, bias, lack, c, lower, upper, *rest, *of_kernel
+        s, error, beta, net, bias, lack, c, lower, upper, *sums, *of_kernel
     )
-    return Verified(bias, primal, dual, violation, slack, violation + doubt)
+    return Verified(bias, primal, dual, primal - dual, violation, slack, violation + doubt)
 
 
 # -- whether the kernel is positive semidefinite ----------------------------------------------
@@ -191,11 +209,8 @@ class Definiteness:
     lift: float = 0.0
 
 
-def definiteness(known: bool | None, look: Callable[[], KernelMatrix]) -> Definiteness:
-    """What is known of a kernel by its form (``known``), or by a proof on all of its rows."""
-    if known is not None:
-        return Definiteness("exact" if known else "withheld")
-    matrix = look()
+def definiteness(matrix: KernelMatrix) -> Definiteness:
+    """What a proof on all rows says of a kernel whose form says nothing."""
     if matrix.columns > PROVABLE:
         return Definiteness("conditional")
     values = np.array(matrix.whole(), dtype=np.float64)
