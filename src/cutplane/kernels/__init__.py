@@ -117,7 +117,7 @@ class Kernel:
                 products, self.gamma, self.coef0, int(self.degree), slots, first, out
             )
         else:
-            values = np.tanh(self.gamma * products + self.coef0)
+            values = np.tanh(self.gamma * products.astype(out.dtype, copy=False) + self.coef0)
             out[slots, first : first + products.shape[1]] = values
 
 
@@ -169,16 +169,20 @@ def training_points(
 
 
 def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Points]:
-    """New rows and support vectors as points of the same kind, in float64.
+    """New rows and support vectors as points of the same kind, for values in float64.
 
-    Features that are 0 in all support vectors, once these are moved to their mean, have no part in
-    products.
+    Whole numbers are not moved, because then their products are exact. Features that are 0 in all
+    support vectors, once these are moved to their mean, have no part in products.
     """
     right = points_of(vectors)
     if isinstance(right, SparsePoints):
         return points_of(scipy.sparse.csr_array(X), dense=False, often=right.often), right
     left: Any = points_of(X, dense=True)
-    if kernel.name == "rbf":
+    reach = kernel.gamma * max(left.norms.max(initial=0.0), right.norms.max(initial=0.0))
+    precise = kernel.name != "rbf" or reach * np.finfo(np.float64).eps <= DOUBLE_ERROR
+    if precise and right.is_whole() and left.is_whole():
+        left, right = left.as_whole(), right.as_whole()
+    elif kernel.name == "rbf":
         centre = right.x.mean(axis=0)
         x, z = left.x - centre, right.x - centre
         left, right = DensePoints(x, squared_norms(x)), DensePoints(z, squared_norms(z))
@@ -335,7 +339,7 @@ class ProductMatrix(KernelMatrix):
         self._left = left
         self._right: Points = left if right is None else right
         self._executor = executor
-        self.dtype = left.x.dtype
+        self.dtype = left.dtype
         self.columns = len(self._right)
         direct = isinstance(left, DensePoints) and left.direct
         self.relative = kernel.name == "rbf" and not direct
@@ -423,7 +427,7 @@ class ProductMatrix(KernelMatrix):
 
         def piece(k: int) -> None:
             rows, first, last = pieces[k]
-            products = np.empty((rows.stop - rows.start, last - first), dtype=self.dtype)
+            products = np.empty((rows.stop - rows.start, last - first), dtype=left.x.dtype)
             left.products(rows, right, first, last, products)  # type: ignore[arg-type]
             norms = left.norms[rows], right.norms[first:last]
             self._kernel.write(products, *norms, slots[rows], first, out)
