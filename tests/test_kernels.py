@@ -248,6 +248,24 @@ def test_errors_of_single_precision(kernel, scale):
         assert np.median(most) <= 1e-3 * np.median(np.abs(exact))
 
 
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_errors_of_sums_by_column(sparse):
+    """Sums in single precision are off by no more than the columns' amplifications say."""
+    rng = np.random.default_rng(0)
+    part = rng.random((200, 1)) / 5
+    X = np.abs(rng.normal(size=(200, 400))) * (rng.random((200, 400)) < part)
+    points = points_of(X) if not sparse else points_of(scipy.sparse.csr_array(X), dense=False)
+    kernel, coef = Kernel("rbf", 0.1), rng.normal(size=200)
+    exact, rough = (
+        ProductMatrix(kernel, points.astype(dtype), None, SerialExecutor()).whole().astype(float)
+        for dtype in (np.float64, np.float32)
+    )
+    matrix = ProductMatrix(kernel, points.astype(np.float32), None, SerialExecutor())
+    each, most = matrix.amplifications, matrix.amplification
+    assert each.max() <= most * (1.0 + 1e-12) and (each.min() < 0.9 * most) == sparse
+    assert np.all(np.abs((rough - exact) @ coef) <= 2.0**-53 * each * (exact @ np.abs(coef)))
+
+
 def test_kernels_without_rough_values():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 100))

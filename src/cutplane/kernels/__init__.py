@@ -217,6 +217,8 @@ class KernelMatrix(ABC):
         √k(x, x)·√k(z, z), if the kernel is positive semidefinite.
     relative : bool
         Whether so many units of rounding of the value itself.
+    amplifications : ndarray
+        The same for the values of every column.
     moved : tuple (shift, error, reach)
         Of a kernel of rows that were moved by −o. Σ_k coef_k·K(k, j) is short of the score of
         every row j by Σ_k coef_k·shift_k, if the coefficients sum to 0; shift_k is off by at most
@@ -236,6 +238,11 @@ class KernelMatrix(ABC):
     def roots(self) -> np.ndarray:
         """√|k(x, x)| of every row: no value is larger than the product of two, but for rounding."""
         return np.sqrt(np.abs(self.diagonal))
+
+    @property
+    def amplifications(self) -> np.ndarray:
+        """``amplification`` for every column."""
+        return np.full(self.columns, self.amplification)
 
     @property
     def linear_rows(self) -> np.ndarray | None:
@@ -352,8 +359,15 @@ class ProductMatrix(KernelMatrix):
     @cached_property
     def amplification(self) -> float:  # type: ignore[override]
         """By the kernel's form: products of d terms, then a power or an exponential."""
+        return float(self._amplification(self._left.terms))
+
+    @property
+    def amplifications(self) -> np.ndarray:
+        return np.asarray(self._amplification(self._right.own_terms))
+
+    def _amplification(self, terms: Any) -> Any:
         ratio = float(np.finfo(self.dtype).eps / np.finfo(np.float64).eps)
-        terms = self._left.terms + 6.0
+        terms = terms + 6.0
         if self._kernel.name == "linear":
             return ratio * terms
         if self._kernel.name != "rbf":
@@ -363,6 +377,8 @@ class ProductMatrix(KernelMatrix):
         reach = self._kernel.gamma * float(norms.max(initial=0.0))
         if direct:  # t·exp(−t) and √t·exp(−t) are below ½
             return ratio * (terms + 4.0 * float(np.sqrt(reach)))
+        if self.dtype == np.float32:  # norms are in double precision
+            return ratio * (reach * (2.0 * terms + 20.0) + 8.0)
         # (|x| + |z|)² is at most four times the largest |x|²
         return ratio * (4.0 * reach * terms + 8.0)
 

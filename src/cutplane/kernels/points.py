@@ -61,6 +61,11 @@ class DensePoints:
         """Terms of an inner product, at most."""
         return self.x.shape[1]
 
+    @property
+    def own_terms(self) -> np.ndarray:
+        """Terms of an inner product of every row, at most."""
+        return np.full(len(self), self.terms)
+
     def astype(self, dtype: Any) -> DensePoints:
         return replace(self, x=self.x.astype(dtype))
 
@@ -142,7 +147,12 @@ class SparsePoints:
     @property
     def terms(self) -> int:
         """Terms of an inner product, at most."""
-        return len(self.often) + int(np.diff(self.x.indptr).max(initial=0))
+        return int(self.own_terms.max(initial=0))
+
+    @property
+    def own_terms(self) -> np.ndarray:
+        """Terms of an inner product of every row, at most."""
+        return len(self.often) + np.diff(self.x.indptr)
 
     @cached_property
     def by_feature(self) -> Any:
