@@ -23,6 +23,7 @@ from cutplane.kernels import (
     training_points,
 )
 from cutplane.kernels.points import DensePoints, SparsePoints, points_of
+from cutplane.kernels.rough import rough_errors
 
 FORMULAS = {
     "linear": lambda A, B, k: pairwise.linear_kernel(A, B),
@@ -199,6 +200,84 @@ def test_features_that_only_new_rows_have(kernel, kept):
     got = ProductMatrix(kernel, left, right, SerialExecutor()).rows(np.arange(9))
     names = {"rbf": pairwise.rbf_kernel(Z, X, 0.2), "poly": (0.3 * Z @ X.T + 1.0) ** 2}
     np.testing.assert_allclose(got, names[kernel.name], rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", [*CASES[:5], *CASES[5:8]], ids=str)
+def test_whole_numbers_in_single_precision(kernel):
+    """Products of whole numbers are exact, so values are those of double precision."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.integers(-9, 9, (2, 40, 30)).astype(float)
+    left, right = prediction_points(kernel, scipy.sparse.csr_array(Z), X)
+    assert left.x.dtype == right.x.dtype == np.float32
+    matrix = ProductMatrix(kernel, left, right, SerialExecutor())
+    got = matrix.rows(np.arange(40))
+    assert got.dtype == matrix.dtype == np.float64
+    np.testing.assert_allclose(got, FORMULAS[kernel.name](Z, X, kernel), rtol=1e-11, atol=1e-300)
+
+
+@pytest.mark.parametrize("spoil", [0.5, 2.0**12 + 1.0])
+@pytest.mark.parametrize("side", [0, 1])
+def test_numbers_whose_products_may_be_rounded(side, spoil):
+    pair = np.random.default_rng(0).integers(0, 3, (2, 40, 30)).astype(float)
+    pair[side, -1, -1] = spoil
+    left, right = prediction_points(Kernel("rbf", 1e-6), *pair)
+    assert left.x.dtype == right.x.dtype == np.float64
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-6, 1e-2, 1.0])
+@pytest.mark.parametrize("kernel", [k for k in CASES if k.name != "sigmoid"], ids=str)
+def test_errors_of_single_precision(kernel, scale):
+    """No value is further off than is said, and most are nearer than a thousandth."""
+    rng = np.random.default_rng(0)
+    Z, X = scale * (rng.normal(size=(2, 60, 300)) + rng.normal(size=300))
+    Z[:5] *= [[0.0], [1e-20], [1e-3], [3.0], [1e20]]
+    left, right = prediction_points(kernel, Z, X)
+    if not isinstance(left, DensePoints) or left.direct:
+        left, right = prediction_points(kernel, Z[:4], X)
+    errors = rough_errors(kernel, left, right)
+    every = np.arange(len(left))
+    exact = ProductMatrix(kernel, left, right, SerialExecutor()).rows(every)
+    single = left.astype(np.float32), right.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rough = ProductMatrix(kernel, *single, SerialExecutor()).rows(every).astype(np.float64)
+        off, most = np.abs(rough - exact), errors(every, rough)
+    assert rough.dtype == np.float64
+    fine = np.isfinite(rough)
+    assert np.all(off[fine] <= most[fine])
+    if scale == 1e-2 and kernel.degree > 0 and kernel.gamma > 0.0:
+        assert np.median(most) <= 1e-3 * np.median(np.abs(exact))
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_errors_of_sums_by_column(sparse):
+    """Sums in single precision are off by no more than the columns' amplifications say."""
+    rng = np.random.default_rng(0)
+    part = rng.random((200, 1)) / 5
+    X = np.abs(rng.normal(size=(200, 400))) * (rng.random((200, 400)) < part)
+    points = points_of(X) if not sparse else points_of(scipy.sparse.csr_array(X), dense=False)
+    kernel, coef = Kernel("rbf", 0.1), rng.normal(size=200)
+    exact, rough = (
+        ProductMatrix(kernel, points.astype(dtype), None, SerialExecutor()).whole().astype(float)
+        for dtype in (np.float64, np.float32)
+    )
+    matrix = ProductMatrix(kernel, points.astype(np.float32), None, SerialExecutor())
+    each, most = matrix.amplifications, matrix.amplification
+    assert each.max() <= most * (1.0 + 1e-12) and (each.min() < 0.9 * most) == sparse
+    assert np.all(np.abs((rough - exact) @ coef) <= 2.0**-53 * each * (exact @ np.abs(coef)))
+
+
+def test_kernels_without_rough_values():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 100))
+    sparse = scipy.sparse.random_array((20, 5000), density=0.01, rng=rng, format="csr")
+    for kernel, rows in (
+        (Kernel("sigmoid", 0.1), X),
+        (Kernel("poly", 0.1, 1.0, 50), X),
+        (Kernel("rbf", 0.1), X[:, :10]),
+        (Kernel("rbf", 0.1), np.rint(X)),
+        (Kernel("rbf", 0.1), sparse),
+    ):
+        assert rough_errors(kernel, *prediction_points(kernel, rows, rows)) is None
 
 
 # -- stored and called ------------------------------------------------------------------

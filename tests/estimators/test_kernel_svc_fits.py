@@ -115,6 +115,55 @@ def test_ten_classes(digits):
     assert ours.dual_coef_.shape == (9, len(ours.support_))
 
 
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_labels_have_the_signs_of_the_scores(kernel, classes, monkeypatch):
+    """Single precision proves most of them; rows on a border get their scores anew."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(classes, 80))
+    y = rng.integers(0, classes, 300)
+    X = centres[y] + 2.0 * rng.normal(size=(300, 80))
+    model = SVC(kernel=kernel, decision_function_shape="ovo").fit(X, y)
+    new = centres[rng.integers(0, classes, 3000)] + 2.0 * rng.normal(size=(3000, 80))
+    # A row near the border of a pair of classes, found by bisection between two rows.
+    low, high = (new[np.flatnonzero(pick)[0]] for pick in _sides(model, new))
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        if _sides(model, middle[None])[0][0]:
+            low = middle
+        else:
+            high = middle
+    new[1000] = low
+    doubles = []
+    exact = SVC._scores_of
+    monkeypatch.setattr(
+        SVC, "_scores_of", lambda self, X: doubles.append(X.shape[0]) or exact(self, X)
+    )
+    labels = model.predict(new)
+    np.testing.assert_array_equal(labels, model.set_params(n_jobs=3).predict(new))
+    assert 1 <= doubles[0] <= 300
+    scores = model.decision_function(new).reshape(len(new), -1)
+    np.testing.assert_array_equal(np.sign(model._signed_scores(new)), np.sign(scores))
+    if classes == 2:
+        np.testing.assert_array_equal(labels, scores[:, 0] > 0.0)
+
+
+def _sides(model, X):
+    """Which rows are on either side of the border of the first two classes."""
+    scores = model.decision_function(X).reshape(len(X), -1)[:, 0]
+    return scores > 0.0, scores <= 0.0
+
+
+def test_uncertain_signs_are_computed_in_double_precision(monkeypatch):
+    """With huge coefficients single precision proves little: no more than some rows are tried."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 70)), rng.integers(0, 2, 200)
+    model = SVC(gamma=1e-4, C=1e9, tol=0.1).fit(X, y)
+    new = rng.normal(size=(2000, 70))
+    labels = model.predict(new)
+    np.testing.assert_array_equal(labels, model.classes_[(model.decision_function(new) > 0) * 1])
+
+
 def test_one_against_rest_is_a_binary_problem_per_class(iris):
     X, y = iris
     model = SVC(multi_class="ovr", tol=1e-8, gamma=0.5).fit(X, y)

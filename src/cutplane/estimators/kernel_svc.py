@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
+from sklearn.utils.validation import check_is_fitted
 
 from .._blas import single_threaded_blas
 from .._checks import check_choice, check_flag, check_weights
@@ -387,12 +388,14 @@ class SVC(ClassifierMixin, KernelMachine):
         np.copyto(coef, dual_coef[first], where=own == second[:, None])
         return coef
 
-    def _sums(self) -> Callable[[np.ndarray], np.ndarray]:
+    def _sums(
+        self, change: Callable[[np.ndarray], np.ndarray] = np.asarray
+    ) -> Callable[[np.ndarray], np.ndarray]:
         """By the class of a support vector: it has a part in the pairs of its class only."""
         classes = len(self.classes_)
         if classes == 2 or self._one_against_rest():
-            return super()._sums()
-        coef, first, second = dense(self.dual_coef_).T, *_pairs(classes)
+            return super()._sums(change)
+        coef, first, second = change(dense(self.dual_coef_)).T, *_pairs(classes)
         ends = np.cumsum(self.n_support_)
         own = [slice(end - count, end) for end, count in zip(ends, self.n_support_, strict=True)]
 
@@ -441,16 +444,16 @@ class SVC(ClassifierMixin, KernelMachine):
         -------
         labels : ndarray, shape (n_samples,)
         """
-        classes = None if not hasattr(self, "classes_") else len(self.classes_)
-        if self.break_ties and self.decision_function_shape == "ovo" and (classes or 0) > 2:
+        check_is_fitted(self)
+        classes = len(self.classes_)
+        if self.break_ties and self.decision_function_shape == "ovo" and classes > 2:
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        scores = self._scores(X)
-        if len(self.classes_) == 2:
-            best = (scores[:, 0] > 0).astype(np.intp)
+        if classes == 2:
+            best = (self._signed_scores(X)[:, 0] > 0).astype(np.intp)
         elif self._one_against_rest() or self.break_ties:
-            best = self._class_scores(scores).argmax(axis=1)
+            best = self._class_scores(self._scores(X)).argmax(axis=1)
         else:
-            best = _votes(scores, len(self.classes_)).argmax(axis=1)
+            best = _votes(self._signed_scores(X), classes).argmax(axis=1)
         return self.classes_[best]
 
     @available_if(_gives_probabilities)

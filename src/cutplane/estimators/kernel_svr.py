@@ -294,4 +294,4 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         -------
         labels : ndarray of int, shape (n_samples,)
         """
-        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+        return np.where(self._signed_scores(X)[:, 0] >= 0.0, 1, -1)

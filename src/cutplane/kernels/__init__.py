@@ -117,7 +117,7 @@ class Kernel:
                 products, self.gamma, self.coef0, int(self.degree), slots, first, out
             )
         else:
-            values = np.tanh(self.gamma * products + self.coef0)
+            values = np.tanh(self.gamma * products.astype(out.dtype, copy=False) + self.coef0)
             out[slots, first : first + products.shape[1]] = values
 
 
@@ -169,16 +169,20 @@ def training_points(
 
 
 def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Points]:
-    """New rows and support vectors as points of the same kind, in float64.
+    """New rows and support vectors as points of the same kind, for values in float64.
 
-    Features that are 0 in all support vectors, once these are moved to their mean, have no part in
-    products.
+    Whole numbers are not moved, because then their products are exact. Features that are 0 in all
+    support vectors, once these are moved to their mean, have no part in products.
     """
     right = points_of(vectors)
     if isinstance(right, SparsePoints):
         return points_of(scipy.sparse.csr_array(X), dense=False, often=right.often), right
     left: Any = points_of(X, dense=True)
-    if kernel.name == "rbf":
+    reach = kernel.gamma * max(left.norms.max(initial=0.0), right.norms.max(initial=0.0))
+    precise = kernel.name != "rbf" or reach * np.finfo(np.float64).eps <= DOUBLE_ERROR
+    if precise and right.is_whole() and left.is_whole():
+        left, right = left.as_whole(), right.as_whole()
+    elif kernel.name == "rbf":
         centre = right.x.mean(axis=0)
         x, z = left.x - centre, right.x - centre
         left, right = DensePoints(x, squared_norms(x)), DensePoints(z, squared_norms(z))
@@ -213,6 +217,8 @@ class KernelMatrix(ABC):
         √k(x, x)·√k(z, z), if the kernel is positive semidefinite.
     relative : bool
         Whether so many units of rounding of the value itself.
+    amplifications : ndarray
+        The same for the values of every column.
     linear_rows : ndarray or None
         x with K = x·xᵀ in double precision, of linear kernels of dense rows.
     moved : tuple (shift, error, reach)
@@ -235,6 +241,11 @@ class KernelMatrix(ABC):
     def roots(self) -> np.ndarray:
         """√|k(x, x)| of every row: no value is larger than the product of two, but for rounding."""
         return np.sqrt(np.abs(self.diagonal))
+
+    @property
+    def amplifications(self) -> np.ndarray:
+        """``amplification`` for every column."""
+        return np.full(self.columns, self.amplification)
 
     def compiled(self) -> tuple[Any, ...] | None:
         """The rows in the form from which compiled loops compute values; None if they cannot."""
@@ -326,7 +337,7 @@ class ProductMatrix(KernelMatrix):
         self._left = left
         self._right: Points = left if right is None else right
         self._executor = executor
-        self.dtype = left.x.dtype
+        self.dtype = left.dtype
         self.columns = len(self._right)
         dense, rbf = isinstance(left, DensePoints), kernel.name == "rbf"
         self.relative = rbf and not (isinstance(left, DensePoints) and left.direct)
@@ -344,8 +355,15 @@ class ProductMatrix(KernelMatrix):
     @cached_property
     def amplification(self) -> float:  # type: ignore[override]
         """By the kernel's form: products of d terms, then a power or an exponential."""
+        return float(self._amplification(self._left.terms))
+
+    @property
+    def amplifications(self) -> np.ndarray:
+        return np.asarray(self._amplification(self._right.own_terms))
+
+    def _amplification(self, terms: Any) -> Any:
         ratio = float(np.finfo(self.dtype).eps / np.finfo(np.float64).eps)
-        terms = self._left.terms + 6.0
+        terms = terms + 6.0
         if self._kernel.name == "linear":
             return ratio * terms
         if self._kernel.name != "rbf":
@@ -355,6 +373,8 @@ class ProductMatrix(KernelMatrix):
         reach = self._kernel.gamma * float(norms.max(initial=0.0))
         if direct:  # t·exp(−t) and √t·exp(−t) are below ½
             return ratio * (terms + 4.0 * float(np.sqrt(reach)))
+        if self.dtype == np.float32:  # norms are in double precision
+            return ratio * (reach * (2.0 * terms + 20.0) + 8.0)
         # (|x| + |z|)² is at most four times the largest |x|²
         return ratio * (4.0 * reach * terms + 8.0)
 
@@ -388,7 +408,7 @@ class ProductMatrix(KernelMatrix):
 
         def piece(k: int) -> None:
             rows, first, last = pieces[k]
-            products = np.empty((rows.stop - rows.start, last - first), dtype=self.dtype)
+            products = np.empty((rows.stop - rows.start, last - first), dtype=left.x.dtype)
             left.products(rows, right, first, last, products)  # type: ignore[arg-type]
             norms = left.norms[rows], right.norms[first:last]
             self._kernel.write(products, *norms, slots[rows], first, out)

@@ -590,19 +590,29 @@ class DualSolver:
         self._seconds["shrink"] += time.perf_counter() - begin
 
     def _restore(self) -> None:
-        """Bring all variables back, with their s."""
+        """Bring all variables back, with their s.
+
+        If the proof that follows will use rows of all support vectors, and the cache holds them, s
+        is computed anew from these. Otherwise s is corrected.
+        """
         begin = time.perf_counter()
         state = self._state
         assert state is not None
         problem, rows = self._problem, self._matrix.columns
-        s, every = np.empty(rows), np.arange(rows)
-        s[state.active.rows] = state.s
-        for gone in state.absent:
-            values = gone.s.copy()
-            self._cache.reset(self._matrix.restricted(gone.rows))
-            self._add(every, problem.row_sums(state.beta - gone.beta, rows), values)
-            s[gone.rows] = values
+        sums, every = problem.row_sums(state.beta, rows), np.arange(rows)
         self._cache.reset(self._matrix)
+        s = np.zeros(rows)
+        used = int(np.count_nonzero(sums))
+        if used <= len(self._cache.slots) and not self._proves_all_anew(used):
+            self._add(every, sums, s)
+        else:
+            s[state.active.rows] = state.s
+            for gone in state.absent:
+                values = gone.s.copy()
+                self._cache.reset(self._matrix.restricted(gone.rows))
+                self._add(every, problem.row_sums(state.beta - gone.beta, rows), values)
+                s[gone.rows] = values
+            self._cache.reset(self._matrix)
         everything = ActiveSet.of(problem, np.arange(len(state.beta)))
         self._state = replace(state, s=s, active=everything, absent=())
         self._seconds["restore"] += time.perf_counter() - begin
@@ -674,13 +684,12 @@ class DualSolver:
         """
         problem, used = self._problem, np.flatnonzero(sums)
         error = rounding(self._exact, self._exact.roots, sums, len(used))
-        if self._single and 2 * len(used) > len(sums):
+        if self._proves_all_anew(len(used)):
             return self._exact.combine(used, sums[used]), error
         s = np.zeros(len(sums))
         self._add(np.arange(len(s)), sums, s)
         if self._single:
-            rough = rounding(self._matrix, self._matrix.roots, sums, len(used))
-            rows = problem.rows
+            rough, rows = self._rough_errors(sums, used), problem.rows
             g = s[rows] + problem.linear
             violation, bias, _ = loops.assess(g, beta, problem.lower, problem.upper, True)
             r, margin = g + bias, 2.0 * rough[rows] + violation
@@ -690,6 +699,20 @@ class DualSolver:
             s[needed] = self._exact.combine(used, sums[used], needed)
             error = rough
         return s, error
+
+    def _proves_all_anew(self, used: int) -> bool:
+        """Whether so many support vectors are too many to begin a proof in single precision."""
+        return self._single and 2 * used > self._matrix.columns
+
+    def _rough_errors(self, sums: np.ndarray, used: np.ndarray) -> np.ndarray:
+        """How far sums of rows in single precision are off, at most."""
+        matrix = self._matrix
+        if not matrix.relative or len(used) > len(self._cache.slots):
+            return rounding(matrix, matrix.roots, sums, len(used))
+        sizes = np.zeros(len(sums))
+        # Values are off by less than a tenth.
+        self._add(np.arange(len(sizes)), 1.1 * np.abs(sums), sizes)
+        return loops.UNIT * (len(used) + 8.0 + matrix.amplifications) * sizes
 
     def _limit(self) -> Status | None:
         """Whether the user wants no more."""
