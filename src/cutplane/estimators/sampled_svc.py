@@ -288,9 +288,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         single &= not (self._starts(method) and X.shape[0] <= self.start_rows)
         return kernel_matrix(kernel, X, executor, single=single, sums=not self._joint())
 
-    def _sampling(
-        self, method: str, problem: CutBasisProblem, matrix: KernelMatrix
-    ) -> Sampling:
+    def _sampling(self, method: str, problem: CutBasisProblem, matrix: KernelMatrix) -> Sampling:
         radius = float(np.sqrt(max(0.0, np.max(matrix.diagonal))))
         if self.max_basis == "pool" and not problem.oracle.exact:
             radius = math.inf  # the theorems hold only for samples of all rows
@@ -344,7 +342,7 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         kind, size = kind_of(kernel, matrix), int(self.sample_size)
         labels = ["joint"] if self._joint() else [str(label) for label in self.classes_]
         labels = labels[1:] if len(self.classes_) == 2 else labels
-        problems = []
+        problems: list[CutBasisProblem] = []
         generators = [np.random.default_rng(seed) for seed in own]
         # The rows of positive weight, in an order that all problems share, so that they share
         # basis rows.

@@ -36,7 +36,7 @@ from ..loops.bounded import ROUNDING as UNIT
 from ..objective import Cut, Line, Point
 from ..objective.score_risk import RowScoreRisk
 from ..result import SolveResult, Status
-from .base import Best, IterativeSolver, Observer, StopRule
+from .base import CLOSER, Best, IterativeSolver, Observer, StopRule
 from .decomposition.verify import rounding
 
 # A block is left when a sweep gains less than this part of what the first one has gained, or after
@@ -187,6 +187,8 @@ class RowAscentSolver(IterativeSolver):
             status = self._end_iteration(self._primal, step, len(rows))
         if status not in (Status.CONVERGED, Status.TIME_LIMIT):
             self._prove_best()
+            if self.stop.converged(self.best.primal, self.dual, self.C):
+                return Status.CONVERGED
         return status
 
     def _look(self) -> None:
@@ -234,11 +236,9 @@ class RowAscentSolver(IterativeSolver):
 
     def _converged(self) -> bool:
         """Whether the gap at w itself is small enough, as far as is known without a proof."""
-        primal = self._primal
-        doubt = self._doubt
-        if doubt is None:
-            doubt = MARGIN * self.stop.enough(primal, self.C)
-        return self.stop.converged(primal, self.dual - doubt, self.C)
+        enough = self.stop.enough(self._primal, self.C)
+        doubt = MARGIN * enough if self._doubt is None else min(self._doubt, CLOSER * enough)
+        return self.stop.converged(self._primal, self.dual - doubt, self.C)
 
     def verify(self) -> None:
         """Does nothing: a proof is due where the gap is closed, and where the run has time."""
