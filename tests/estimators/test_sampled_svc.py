@@ -315,7 +315,7 @@ def test_a_start_on_some_rows_helps_and_is_an_estimate():
 def test_a_better_estimator_is_named(caplog):
     X, y = checkers(60)
     SampledCutSVC(gamma=1.0).fit(X, y)
-    assert "SVC is exact" in caplog.text
+    assert "SVC has a bias" in caplog.text
     caplog.clear()
     SampledCutSVC("linear").fit(X, y)
     assert "LinearSVC" in caplog.text
