@@ -172,7 +172,7 @@ def fit_and_record(
 
     most = patience * report.settings.tight_seconds
     most = most if limit is None else min(limit, most)
-    options = {"start_rows": 0, "max_basis": None, **options}  # as in the paper
+    options = {"method": "linear", "start_rows": 0, "max_basis": None, **options}  # as in the paper
     model = SampledCutSVC(C=split.C, gamma=split.gamma, time_limit=most, **options)
     if keep is not None:
         keep.append(model)

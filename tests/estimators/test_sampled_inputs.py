@@ -77,7 +77,7 @@ def test_bad_data():
         CholeskyFeatures("linear").fit(np.zeros((5, 2)))
 
 
-@pytest.mark.parametrize("method", ["linear", "constant", "exact"])
+@pytest.mark.parametrize("method", ["blocks", "linear", "constant", "exact"])
 def test_kernel_functions_that_misbehave(method):
     def nan(A, B):
         return np.full((len(A), len(B)), np.nan)
@@ -93,7 +93,7 @@ def test_kernel_functions_that_misbehave(method):
         CholeskyFeatures(nan).fit(X)
 
 
-@pytest.mark.parametrize("method", ["linear", "constant", "exact"])
+@pytest.mark.parametrize("method", ["blocks", "linear", "constant", "exact"])
 def test_an_indefinite_kernel_gets_a_warning_and_no_certificate(method):
     model = SampledCutSVC("sigmoid", gamma=1.0, coef0=-1.0, method=method, max_iter=20)
     with pytest.warns(UserWarning, match="not positive semidefinite"):
@@ -108,7 +108,9 @@ def test_an_indefinite_kernel_gets_a_warning_and_no_certificate(method):
 
 def test_a_fit_that_ends_early_says_so_and_can_be_used():
     with pytest.warns(ConvergenceWarning, match="max_iter.*is estimated to be"):
-        model = SampledCutSVC(start_rows=0, sample_size=20, max_iter=1, random_state=0).fit(X, y)
+        model = SampledCutSVC(
+            method="linear", start_rows=0, sample_size=20, max_iter=1, random_state=0
+        ).fit(X, y)
     assert model.results_[0].status is Status.MAX_ITER
     assert model.predict(X).shape == (200,)
     with pytest.warns(ConvergenceWarning, match="time_limit") as caught:

@@ -238,11 +238,13 @@ PARAMETERS = (
               + SAMPLING_HELP.format("tokens")
               + " auto is exact up to some 11,000 tokens, then linear.",
               choices=("auto", "linear", "constant", "exact"), of=(CHAIN,)),
-    Parameter("method", HOW, "Where cuts come from. " + SAMPLING_HELP.format("rows"),
-              choices=("linear", "constant", "exact")),
+    Parameter("method", HOW, "blocks solves the problem on blocks of rows in turn, with a proved "
+              "certificate; the others make cuts. " + SAMPLING_HELP.format("rows")
+              + " auto takes blocks, and linear where samples are asked for or not needed.",
+              choices=("auto", "blocks", "linear", "constant", "exact")),
     Parameter("sample_size", HOW, "Tokens in a sample; for --method constant, sequences in a "
               "sample.", count, unset="1000 tokens, 100 sequences", of=(CHAIN,)),
-    Parameter("sample_size", HOW, "Rows in a sample.", count),
+    Parameter("sample_size", HOW, "Rows in a sample or a block.", count),
     Parameter("passes", HOW, "With --method constant: how many samples in a row must show nothing "
               "to improve before the fit ends.", count),
     Parameter("start_rows", HOW, "With --method linear: solve the problem on so many rows first, "

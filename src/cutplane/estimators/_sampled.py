@@ -26,6 +26,7 @@ from ..result import SolveResult
 from ..risks import Risk, Scores, Targets
 from ..solvers import FixedPosition
 from ..solvers.decomposition.verify import definiteness
+from ..solvers.row_ascent import RowAscentSolver
 from ..solvers.sampled import ConstantTimeSolver, SampledSolver
 from ._fit import Problem, Ready, Run, Settings
 from ._problems import cut_position, ready
@@ -109,6 +110,18 @@ class ConstantProblem(CutBasisProblem):
     def solver(self, run: Run) -> Ready:
         C = run.C * self.total
         return ready(ConstantTimeSolver(self.oracle, C, run.stop, self.passes, run.observe), run)
+
+
+@dataclass
+class RowAscentProblem(CutBasisProblem):
+    """Ascent in the dual on blocks of rows."""
+
+    def solver(self, run: Run) -> Ready:
+        C = run.C * self.total
+        return ready(RowAscentSolver(self.oracle, C, run.stop, run.observe), run)
+
+    def point(self, solver: Any) -> tuple[np.ndarray, float]:
+        return solver.best.w, 0.0
 
 
 def kind_of(kernel: Kernel, matrix: KernelMatrix) -> str:

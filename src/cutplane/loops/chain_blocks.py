@@ -311,12 +311,13 @@ def is_known(paths, path):
 
 
 @jit
-def visit(tokens, sequences, mixtures, weights, order, gaps, inference):
+def visit(tokens, sequences, mixtures, weights, order, gaps, gains, inference):
     """Visit the sequences in ``order``, with inference or with the known labellings only.
 
     With inference ``gaps`` (sequences,) gets c·(largest u − Σ_a α_a·u_a), the sequence's part of
-    the duality gap before its step. Returns the growth of the dual, the number of visited
-    sequences, and how many numbers were read one by one without inference. If not all were visited,
+    the duality gap before its step. ``gains`` (sequences,) gets what its step has gained. Returns
+    the growth of the dual, the number of visited sequences, and how many numbers were read one by
+    one without inference. If not all were visited,
     the next sequence of ``order`` needs a slot and has none.
     """
     labels = weights.emissions.shape[1]
@@ -374,6 +375,7 @@ def visit(tokens, sequences, mixtures, weights, order, gaps, inference):
         changes = before[:count]
         changes[:] = shares[:count]
         more = move_shares(u, shares[:count], products, sequences.cost)
+        gains[s] = more
         if more > 0.0:
             for m in range(count):
                 changes[m] = sequences.cost * (changes[m] - shares[m])
