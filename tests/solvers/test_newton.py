@@ -114,7 +114,7 @@ def test_every_layout(solver, layout, optima):
 def test_interior_point_steps(monkeypatch, optimum, loss, bias, C):
     X, y, weights = problem(seed=3, loss=loss)
     solver = NewtonSolver(make_oracle(X, y, weights, loss, bias), C, StopRule(relative=1e-4))
-    monkeypatch.setattr(module, "PATIENCE", 40)
+    monkeypatch.setattr(module, "MOST_INSIDE", 40)
     solver._begin_at(None, solver.trial, solver.oracle.new_point())
     assert solver._go_inside() is Status.CONVERGED
     assert len(solver.trace) <= 40
