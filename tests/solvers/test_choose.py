@@ -145,15 +145,15 @@ def test_the_bounds_hold_in_every_stage(go, optima, loss, bias, stages):
 
 
 def test_descent_that_has_used_up_its_passes_gives_way(go, monkeypatch, all_cases, make_problem):
-    """Without a limit by the user there is none."""
-    from cutplane.solvers import coordinate
-
-    monkeypatch.setattr(coordinate, "MOST_PASSES", 3.0)
+    """There is no limit without the user's; descent goes on if only cutting planes could follow."""
+    monkeypatch.setattr(DESCENT, "most_passes", 3.0)
     problem = make_problem(all_cases["hinge"], seed=2, rows=ROWS)
-    oracle = go((DESCENT,), problem.oracle())
-    solver, result = solve(oracle, relative=1e-6)
-    assert is_way(solver, (DESCENT, PLANES))
-    assert result.status is Status.CONVERGED
+    for stages, cost in (((DESCENT,), math.inf), ((DESCENT, NEWTON), 1e9)):
+        oracle = go((DESCENT,), problem.oracle())
+        monkeypatch.setattr(choose, "newton_cost", lambda *_, cost=cost: cost)
+        solver, result = solve(oracle, relative=1e-6)
+        assert is_way(solver, stages)
+        assert result.status is Status.CONVERGED
 
 
 # -- the choice -----------------------------------------------------------------------

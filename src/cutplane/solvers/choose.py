@@ -36,8 +36,8 @@ method then starts without the point of descent, which would not speed it up. ST
 objective about as large as at w = 0. A smaller objective needs a smaller width in the end, and so
 more steps.
 
-Cutting planes are also the last resort, if rounding has stopped Newton's method or if descent has
-used up its passes.
+Cutting planes are also the last resort, if rounding has stopped the other solvers. They do not
+follow descent where Newton's method is too large: then descent has no limit.
 
 Every solver has the same kind of certificate, so the run keeps its best point and its bound when it
 changes the solver.
@@ -155,7 +155,10 @@ class AutoSolver(IterativeSolver):
             cheap = _is_cheap(oracle, C, cost)
             if in_memory and not cheap:
                 observe = self._observe_descent
-                yield CoordinateSolver(oracle, C, stop, self._rng, observe, warm)
+                descent = CoordinateSolver(oracle, C, stop, self._rng, observe, warm)
+                if cost == math.inf:  # cutting planes in as many dimensions would take longer
+                    descent.most_passes = math.inf
+                yield descent
                 warm = None
             if cheap or (in_memory and cost < math.inf):
                 yield NewtonSolver(oracle, C, stop, self._observe, warm)
