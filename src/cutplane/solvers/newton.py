@@ -24,6 +24,10 @@ for support vector machine", 2020). For a smooth loss the second term is 0.
         w ← w + t·d, t about the minimum along d, at most 1, or 4 for the logistic loss
 
 The matrix and its factor, and conjugate gradients in place of it, are in ``curvature``.
+
+On hard margins rows block the steps, and interior point steps take over: at once, if they are less
+work by what the objective of the start says; once Newton's steps have taken as much work as they
+would; or where rounding stops Newton's steps.
 """
 
 from __future__ import annotations
