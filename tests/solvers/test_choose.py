@@ -25,6 +25,7 @@ from cutplane.solvers import (
     StopRule,
     choose,
     constants,
+    newton,
 )
 
 BIASES = {"none": {}, "constant": {"constant": 2.0}, "free": {"free_bias": True}}
@@ -62,7 +63,7 @@ def go(monkeypatch):
             monkeypatch.setattr(choose, "NewtonSolver", Tired)
         if "cost" in wanted:
             monkeypatch.setattr(choose, "SMALL", 0)
-            monkeypatch.setattr(choose, "newton_cost", lambda oracle: wanted["cost"])
+            monkeypatch.setattr(choose, "newton_cost", lambda *_: wanted["cost"])
             monkeypatch.setattr(choose, "_is_cheap", lambda oracle, C, cost: wanted["cheap"])
         return on_disk(oracle) if wanted.get("on_disk") else oracle
 
@@ -144,15 +145,15 @@ def test_the_bounds_hold_in_every_stage(go, optima, loss, bias, stages):
 
 
 def test_descent_that_has_used_up_its_passes_gives_way(go, monkeypatch, all_cases, make_problem):
-    """Without a limit by the user there is none."""
-    from cutplane.solvers import coordinate
-
-    monkeypatch.setattr(coordinate, "MOST_PASSES", 3.0)
+    """There is no limit without the user's; descent goes on if only cutting planes could follow."""
+    monkeypatch.setattr(DESCENT, "most_passes", 3.0)
     problem = make_problem(all_cases["hinge"], seed=2, rows=ROWS)
-    oracle = go((DESCENT,), problem.oracle())
-    solver, result = solve(oracle, relative=1e-6)
-    assert is_way(solver, (DESCENT, PLANES))
-    assert result.status is Status.CONVERGED
+    for stages, cost in (((DESCENT,), math.inf), ((DESCENT, NEWTON), 1e9)):
+        oracle = go((DESCENT,), problem.oracle())
+        monkeypatch.setattr(choose, "newton_cost", lambda *_, cost=cost: cost)
+        solver, result = solve(oracle, relative=1e-6)
+        assert is_way(solver, stages)
+        assert result.status is Status.CONVERGED
 
 
 # -- the choice -----------------------------------------------------------------------
@@ -210,12 +211,12 @@ def test_cutting_planes_for_other_risks(all_cases, make_problem):
 
 def test_the_cost_of_newtons_method():
     """In passes of descent: its own passes, the matrix, and its factor."""
-    few = choose.newton_cost(oracle_of(table_like(20_000, 5)))
+    few = choose.newton_cost(oracle_of(table_like(20_000, 5)), 1.0)
     assert 1.5 * constants.STEPS <= few <= 4.0 * constants.STEPS
-    rows = [choose.newton_cost(oracle_of(table_like(n, 200))) for n in (500, 5000, 20_000)]
+    rows = [choose.newton_cost(oracle_of(table_like(n, 200)), 1.0) for n in (500, 5000, 20_000)]
     assert rows[0] > rows[1] > rows[2]  # a factor is shared by more numbers
-    assert choose.newton_cost(oracle_of(text_like())) == math.inf  # a matrix of 3.2 GB
-    wide = choose.newton_cost(oracle_of(text_like(2000, 5000)))
+    assert choose.newton_cost(oracle_of(text_like()), 1.0) == math.inf  # a matrix of 3.2 GB
+    wide = choose.newton_cost(oracle_of(text_like(2000, 5000)), 1.0)
     assert 4.0 * constants.STEPS < wide < math.inf
     assert first_stage(oracle_of(text_like(), loss="logistic")) is NEWTON
 
@@ -223,10 +224,11 @@ def test_the_cost_of_newtons_method():
 def test_steps_of_newtons_method_by_the_objective():
     """One more for every time that the objective leaves room for the next smaller width only."""
     for loss, more in (("hinge", 1.0), ("squared_hinge", 0.0)):
-        solver = AutoSolver(oracle_of(table_like(), loss=loss), 100.0, StopRule(relative=1e-3))
-        assert solver._more_steps(100.0) == 1.0
-        three = solver._more_steps(100.0 * constants.NARROWER**3)
-        assert three == pytest.approx(1.0 + 3.0 * more / constants.STEPS)
+        oracle = oracle_of(table_like(), loss=loss)
+        usual = newton.expected_cost(oracle, 100.0)
+        assert newton.expected_cost(oracle, 100.0, 100.0) == usual
+        three = newton.expected_cost(oracle, 100.0, 100.0 * constants.NARROWER**3)
+        assert three / usual == pytest.approx(1.0 + 3.0 * more / constants.STEPS)
 
 
 def gives_up(monkeypatch, course, cost):
@@ -234,7 +236,7 @@ def gives_up(monkeypatch, course, cost):
     oracle = oracle_of(text_like())
     solver = AutoSolver(oracle, 1.0, StopRule(relative=1e-3))
     solver._stage = DESCENT(oracle, 1.0, solver.stop, np.random.default_rng(0))
-    solver._newton_cost = cost
+    monkeypatch.setattr(choose, "newton_cost", lambda *_: cost)
     monkeypatch.setattr(solver, "_observe", solver.trace.append)
     for work, gap in course:
         monkeypatch.setattr(DESCENT, "passes", work)

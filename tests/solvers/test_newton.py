@@ -114,7 +114,7 @@ def test_every_layout(solver, layout, optima):
 def test_interior_point_steps(monkeypatch, optimum, loss, bias, C):
     X, y, weights = problem(seed=3, loss=loss)
     solver = NewtonSolver(make_oracle(X, y, weights, loss, bias), C, StopRule(relative=1e-4))
-    monkeypatch.setattr(module, "PATIENCE", 40)
+    monkeypatch.setattr(module, "MOST_INSIDE", 40)
     solver._begin_at(None, solver.trial, solver.oracle.new_point())
     assert solver._go_inside() is Status.CONVERGED
     assert len(solver.trace) <= 40
@@ -130,6 +130,42 @@ def test_hard_margin():
     assert all(result.status is Status.CONVERGED for result in results)
     primals = [result.certificate.primal for result in results]
     assert primals == pytest.approx([primals[0]] * 3, rel=3e-4)
+
+
+@pytest.mark.parametrize("cost", [0.0, 1.0, 1e12])
+def test_when_interior_point_steps_begin(monkeypatch, optima, cost):
+    """At once where they are less work, after a step of as much work, or not at all."""
+    monkeypatch.setattr(module, "interior_cost", lambda oracle, sums=0: cost)
+    monkeypatch.setattr(module, "expected_cost", lambda *_: 0.5)
+    X, y, weights = problem()
+    solver = NewtonSolver(make_oracle(X, y, weights), 10.0, StopRule(relative=1e-6))
+    result = solver.run()
+    assert result.status is Status.CONVERGED
+    assert result.certificate.primal == pytest.approx(optima("hinge", "free", 10.0), rel=2e-6)
+    assert ("newton" in result.timings) == (cost > 0.0)
+    assert ("interior" in result.timings) == (cost < 2.0)
+
+
+def test_interior_point_steps_where_newtons_stall(monkeypatch, optima):
+    """And they may be behind what is known for a while."""
+    monkeypatch.setattr("cutplane.solvers.base.STALLED_ITERATIONS", 1)
+    monkeypatch.setattr(NewtonSolver, "_step", lambda *_: (0.0, 0.0))
+    X, y, weights = problem()
+    result = run(NewtonSolver, make_oracle(X, y, weights), 10.0)
+    assert result.status is Status.CONVERGED
+    assert "interior" in result.timings
+    assert result.certificate.primal == pytest.approx(optima("hinge", "free", 10.0), rel=2e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_features_in_unlike_units(loss):
+    """Rounding in a feature of large numbers does not hide those of small ones."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(1000, 12))
+    y = np.where(X @ rng.normal(size=12) + rng.normal(size=1000) > 0.0, 1.0, -1.0)
+    oracle = make_oracle(X * np.logspace(-2, 7, 12), y, loss=loss)
+    result = run(NewtonSolver, oracle, 1e7, relative=1e-4)
+    assert result.status is Status.CONVERGED
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

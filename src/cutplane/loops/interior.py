@@ -12,6 +12,9 @@ import math
 from .._jit import jit
 from ..losses import argument, conjugate_slope, direction, value
 
+# p and q in the beginning, in units of z. With 1 steps on hard margins are shorter.
+START = 3.0
+
 
 @jit
 def _linear(loss, curvature, z, u, p, q, du, dp, dq, low, high, target):
@@ -34,13 +37,16 @@ def _linear(loss, curvature, z, u, p, q, du, dp, dq, low, high, target):
 
 @jit
 def begin(loss, low, high, u, p, q):
-    """Start in the middle of the domain, at the point for which z = 0 solves the equation."""
+    """Start in the middle of the domain, at the point for which z = 0 solves the equation.
+
+    Far from the ends of p and q first steps are longer: p is as large as margins are on the way.
+    """
     for i in range(u.shape[0]):
         u[i] = 0.5 * (low + high) if low > -math.inf else high - 0.5
-        p[i] = 1.0
+        p[i] = START
         q[i] = 0.0
         if low > -math.inf:
-            q[i] = max(1.0, p[i] + conjugate_slope(loss, u[i]))
+            q[i] = max(START, p[i] + conjugate_slope(loss, u[i]))
 
 
 @jit

@@ -138,6 +138,8 @@ class IterativeSolver(ABC):
 
     Attributes
     ----------
+    begun : int
+        Iterations until the one from which on the run is expected to make progress.
     creeping : float
         The part of the gap that ``STALLED_ITERATIONS`` must close, or the run ends.
     start_point : Point or None
@@ -155,6 +157,7 @@ class IterativeSolver(ABC):
         self.stop = stop
         self.observer = observer
         self.watched = observer is not None
+        self.begun = 0
         self.creeping = CREEPING
         self.line_tolerance = LINE_TOLERANCE
         self.watch = Stopwatch()
@@ -328,7 +331,7 @@ class IterativeSolver(ABC):
 
     def _stalled(self) -> bool:
         """Whether the last iterations have brought nothing."""
-        if len(self.trace) <= STALLED_ITERATIONS:
+        if len(self.trace) <= self.begun + STALLED_ITERATIONS:
             return False
         before, now = self.trace[-1 - STALLED_ITERATIONS], self.trace[-1]
         closed = before.gap - now.gap

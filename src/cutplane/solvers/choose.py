@@ -36,8 +36,8 @@ method then starts without the point of descent, which would not speed it up. ST
 objective about as large as at w = 0. A smaller objective needs a smaller width in the end, and so
 more steps.
 
-Cutting planes are also the last resort, if rounding has stopped Newton's method or if descent has
-used up its passes.
+Cutting planes are also the last resort, if rounding has stopped the other solvers. They do not
+follow descent where Newton's method is too large: then descent has no limit.
 
 Every solver has the same kind of certificate, so the run keeps its best point and its bound when it
 changes the solver.
@@ -48,7 +48,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -58,8 +58,8 @@ from ..result import Iteration, Status
 from . import constants
 from .base import Best, IterativeSolver, Observer, StopRule
 from .coordinate import CoordinateSolver
-from .curvature import factor_cost, needs_no_factor
-from .newton import NewtonSolver
+from .curvature import needs_no_factor
+from .newton import NewtonSolver, expected_cost
 from .small import SmallNewtonSolver
 
 # Stored numbers of small data, and products in a step there: some milliseconds. On data of about so
@@ -95,7 +95,6 @@ class AutoSolver(IterativeSolver):
         self._stage: IterativeSolver | None = None
         self._before: Best | None = None  # of the stages before
         self._gave_up = False
-        self._newton_cost = math.inf
         self._course: list[
             tuple[float, float]
         ] = []  # of the first stage: its work, and what was left
@@ -148,7 +147,7 @@ class AutoSolver(IterativeSolver):
         oracle, C, stop, warm = self.oracle, self.C, self.stop, self._dual_point
         if _is_sum_of_losses(oracle):
             in_memory = oracle.matrix.whole is not None
-            cost = self._newton_cost = newton_cost(oracle)
+            cost = newton_cost(oracle, C)
             rows, features = oracle.matrix.shape
             step = (rows + features) * (features + 1) ** 2
             if rows * features <= SMALL and step <= SMALL_STEP:
@@ -156,7 +155,10 @@ class AutoSolver(IterativeSolver):
             cheap = _is_cheap(oracle, C, cost)
             if in_memory and not cheap:
                 observe = self._observe_descent
-                yield CoordinateSolver(oracle, C, stop, self._rng, observe, warm)
+                descent = CoordinateSolver(oracle, C, stop, self._rng, observe, warm)
+                if cost == math.inf:  # cutting planes in as many dimensions would take longer
+                    descent.most_passes = math.inf
+                yield descent
                 warm = None
             if cheap or (in_memory and cost < math.inf):
                 yield NewtonSolver(oracle, C, stop, self._observe, warm)
@@ -196,7 +198,8 @@ class AutoSolver(IterativeSolver):
         """Stop descent where Newton's method will be done before it."""
         if self._observe(record):
             return True
-        assert isinstance(self._stage, CoordinateSolver)
+        oracle = self.oracle
+        assert isinstance(self._stage, CoordinateSolver) and isinstance(oracle, RowOracle)
         now, work = self.trace[-1], self._stage.passes
         enough = self.stop.enough(now.primal, self.C)
         if now.gap <= enough or enough <= 0.0:
@@ -208,22 +211,10 @@ class AutoSolver(IterativeSolver):
             then, left_then = recent[-1]
             pace = max(pace, (left_then - left) / (work - then))
         self._course.append((work, left))
-        cost = self._newton_cost * self._more_steps(now.primal)
+        cost = newton_cost(oracle, self.C, now.primal)
         to_come = left / pace if pace > 0.0 else math.inf
         self._gave_up = work >= constants.LITTLE * cost and to_come > cost
         return self._gave_up
-
-    def _more_steps(self, primal: float) -> float:
-        """How many times STEPS Newton's method needs where the objective is far below that of 0.
-
-        A width costs C times its size, about, and must cost little of the objective.
-        """
-        oracle: Any = self.oracle
-        if oracle.risk.loss.curvature is not None:
-            return 1.0
-        highest = self.C * oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
-        more = math.log(max(1.0, highest / primal)) / -math.log(constants.NARROWER)
-        return 1.0 + more / constants.STEPS
 
 
 def _is_sum_of_losses(oracle: Oracle) -> TypeGuard[RowOracle]:
@@ -250,8 +241,6 @@ def _is_easy(oracle: RowOracle, C: float) -> bool:
     return alone <= risk.dual_unit(oracle.targets, oracle.free_bias)
 
 
-def newton_cost(oracle: RowOracle) -> float:
+def newton_cost(oracle: RowOracle, C: float, primal: float = math.inf) -> float:
     """What Newton's method is expected to take, in passes of descent over all rows."""
-    numbers = max(1.0, oracle.matrix.n_stored)
-    steps = constants.STEPS if oracle.risk.loss.curvature is None else 0.5 * constants.STEPS
-    return steps * (3.0 * numbers + factor_cost(oracle)) / (2.0 * numbers)
+    return expected_cost(oracle, C, primal) / (2.0 * max(1.0, oracle.matrix.n_stored))

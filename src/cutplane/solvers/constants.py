@@ -5,7 +5,8 @@ compiled calls, and limits against endless runs, are in the files that use them.
 ``python -m benchmarks engine --section constants`` measures the effect of half and double of each.
 """
 
-# Newton's steps that are expected if the loss has kinks; half as many if it has none.
+# Newton's steps that are expected if the loss has kinks, and interior point steps; half as many of
+# Newton's if it has none.
 STEPS = 15
 # The part of another quantity that counts as little: the part of a slope at which a line search
 # ends; of a gradient at which conjugate gradients end; of a step that clipping may take away; of

@@ -22,8 +22,10 @@ hard margins. On these rows D is quadratic if ℓ* is, at least between kinks. C
 approach its maximiser. They end when clipping to the domain, or to the kinks, would cost more than
 a little; the last direction is then followed as far as that allows. They also end when a quarter as
 many iterations as there were passes have gained less per work than passes do. The solver takes the
-best part of the clipped step. If this gained more per work than passes do, half as many passes come
-before the next conjugate gradients, otherwise twice as many.
+best part of the clipped step. If clipping ended them, rows at a bound stay there, and conjugate
+gradients begin anew on the others, until all this took as much work as a quarter of the passes
+before. If it gained more per work than passes do, half as many passes come before the next
+conjugate gradients, otherwise twice as many.
 
 **A certificate** looks at a copy of u, of which the heavier class is scaled down until τ = 0: its D
 is the bound; its w, scaled by the best factor unless it is good enough as it is, is where the best
@@ -72,14 +74,20 @@ class CoordinateSolver(IterativeSolver):
     C, observer
         As for every solver.
     stop : StopRule
-        Without ``max_iter`` there are MOST_PASSES at most.
+        Without ``max_iter`` there are ``most_passes`` at most.
     rng : numpy.random.Generator
         Draws the order of the rows.
     dual_point : ndarray, optional
         Where to start: a dual point per row divided by C per unit of weight, within its bounds.
+
+    Attributes
+    ----------
+    most_passes : float
+        Of a run without ``max_iter``.
     """
 
     oracle: RowOracle
+    most_passes = MOST_PASSES
 
     def __init__(
         self,
@@ -236,7 +244,10 @@ class CoordinateSolver(IterativeSolver):
         costs, u, began = self._costs[free], self._u[free], self._work
         ridge = (self._curvature or 0.0) / costs
         diagonal = np.maximum(self._squares[free] + self._bias[0] + ridge, loops.TINY)
-        gradient = self._gradient(free)
+        gradient, moved = self._gradient(free), np.zeros_like(self._w)
+        gained, tau, patience = 0.0, 0.0, self._wait // 4 + 1
+        worth = rate * 2.0 * self._row_work * len(free) * patience
+        most = began + 2.0 * self._row_work * len(free) * patience
 
         def clipped(x: np.ndarray) -> np.ndarray:
             return costs * (np.clip(u + x / costs, low, high) - u)
@@ -244,43 +255,54 @@ class CoordinateSolver(IterativeSolver):
         def fits(x: np.ndarray) -> bool:
             return dot(gradient, clipped(x)) >= (1.0 - constants.LITTLE) * dot(gradient, x)
 
-        x, residual = np.zeros(len(free)), gradient
-        direction = residual / diagonal
-        size = dot(residual, direction)
-        gains: list[float] = []
-        patience = self._wait // 4 + 1
-        while size > 0.0 and not self._out_of_time():
-            way, tau = self._ways(free, direction)
-            change = ridge * direction - self._changes(free, way, tau)  # K·direction
-            bend = dot(direction, change)
-            if not bend > 0.0:
+        def product(x: np.ndarray, way: np.ndarray, tau: float) -> np.ndarray:
+            """K·x, of which w and τ change by ``way`` and ``tau``."""
+            return ridge * x - self._changes(free, way, tau)
+
+        blocked = True
+        while blocked and not self._out_of_time():
+            blocked = False
+            movable = (low < u) & (u < high)
+            gradient = gradient * movable
+            x, residual = np.zeros(len(free)), gradient
+            direction = residual / diagonal
+            size = dot(residual, direction)
+            gains: list[float] = []
+            while size > 0.0 and not self._out_of_time():
+                change = movable * product(direction, *self._ways(free, direction))
+                bend = dot(direction, change)
+                if not bend > 0.0:
+                    break
+                k = size / bend
+                new = x + k * direction
+                if not fits(new):
+                    while k > 0.0 and not fits(x + k * direction):
+                        k *= 0.5
+                    x, blocked = x + k * direction, self._work < most
+                    break
+                x, residual = new, residual - k * change
+                gains.append(0.5 * k * size)
+                if len(gains) >= patience and sum(gains[-patience:]) < worth:
+                    break
+                before, size = size, dot(residual, residual / diagonal)
+                direction = residual / diagonal + (size / before) * direction
+            step = clipped(x)
+            slope = dot(gradient, step)
+            if not slope > 0.0:
                 break
-            k = size / bend
-            new = x + k * direction
-            if not fits(new):
-                while k > 0.0 and not fits(x + k * direction):
-                    k *= 0.5
-                x = x + k * direction
-                break
-            x, residual = new, residual - k * change
-            gains.append(0.5 * k * size)
-            worth = rate * 2.0 * self._row_work * len(free) * patience
-            if len(gains) >= patience and sum(gains[-patience:]) < worth:
-                break
-            before, size = size, dot(residual, residual / diagonal)
-            direction = residual / diagonal + (size / before) * direction
-        step = clipped(x)
-        slope = dot(gradient, step)
-        if not slope > 0.0:
-            return False
-        way, tau = self._ways(free, step)
-        bend = dot(ridge * step, step) + dot(way, way) + self._bias[0] * tau * tau
-        part = min(1.0, slope / bend) if bend > 0.0 else 1.0
-        self._u[free] = np.clip(u + part * step / costs, low, high)
-        self._w += part * way
-        self._bias[1] += part * tau
+            way, way_tau = self._ways(free, step)
+            bend = dot(ridge * step, step) + dot(way, way) + self._bias[0] * way_tau * way_tau
+            part = min(1.0, slope / bend) if bend > 0.0 else 1.0
+            u = np.clip(u + part * step / costs, low, high)
+            moved, tau = moved + part * way, tau + part * way_tau
+            gained += part * (slope - 0.5 * part * bend)
+            if blocked:
+                gradient = gradient - part * product(step, way, way_tau)
+        self._u[free] = u
+        self._w += moved
+        self._bias[1] += tau
         self._move_bias()
-        return part * (slope - 0.5 * part * bend) > rate * (self._work - began)
+        return gained > rate * (self._work - began)
 
     def _gradient(self, rows: np.ndarray) -> np.ndarray:
         out = np.empty(len(rows))
@@ -333,7 +355,7 @@ class CoordinateSolver(IterativeSolver):
             step = self._move(trial)
             self._work += CERTIFICATE * 2.0 * self._row_work * len(self._u)
         status = self._end_iteration(self._objective(trial), step, 1)
-        if status is None and self.stop.max_iter is None and self.passes >= MOST_PASSES:
+        if status is None and self.stop.max_iter is None and self.passes >= self.most_passes:
             status = Status.MAX_ITER
         return status
 

@@ -61,14 +61,18 @@ def row_length(oracle: RowOracle) -> float:
 
 def factor_cost(oracle: RowOracle) -> float:
     """Products that a matrix and its factor are expected to take; infinite for too large ones."""
-    matrix = oracle.matrix
-    rows, features = matrix.shape
-    size, length = features + 1, row_length(oracle)
+    rows, features = oracle.matrix.shape
+    sample = constants.SAMPLE * max(features + 1, rows / max(1.0, row_length(oracle)))
+    return matrix_cost(oracle, min(rows, sample))
+
+
+def matrix_cost(oracle: RowOracle, rows: float) -> float:
+    """Products that a sum over so many rows and its factor take; infinite for too large ones."""
+    size = oracle.matrix.shape[1] + 1
     if 8 * size * size > MATRIX_BYTES:
         return math.inf
-    faster = 1.0 if isinstance(matrix.blocks[0], CSRBlock) else DENSE_SPEED
-    sample = min(rows, constants.SAMPLE * max(size, rows / max(1.0, length)))
-    return 0.5 * sample * length**2 / faster + size**3 / 3.0 / DENSE_SPEED
+    faster = 1.0 if isinstance(oracle.matrix.blocks[0], CSRBlock) else DENSE_SPEED
+    return 0.5 * rows * row_length(oracle) ** 2 / faster + size**3 / 3.0 / DENSE_SPEED
 
 
 def is_piecewise_quadratic(loss: Any) -> bool:
@@ -202,6 +206,11 @@ class Factor:
     oracle : RowOracle
         Where the loss is piecewise quadratic the bends of most rows change by the same factor from
         step to step, and the matrix is brought up to date. Elsewhere every sample is a new one.
+
+    Attributes
+    ----------
+    work : float
+        Products that all matrices and factors took.
     """
 
     def __init__(self, oracle: RowOracle) -> None:
@@ -217,6 +226,7 @@ class Factor:
         self._ranks: np.ndarray = np.empty(0, np.float32)
         self._kept: tuple[np.ndarray, np.ndarray] | None = None  # the last matrix and its bends
         self._updates = 0
+        self.work = 0.0
         # The matrix, then a sum for every part but the first one. To have new ones in every step
         # takes as long as to fill them.
         self._sums: list[np.ndarray] = []
@@ -227,8 +237,10 @@ class Factor:
         self._diagonal = np.einsum("ii->i", matrix).copy()
         diagonal = np.einsum("ii->i", matrix)
         free = self._oracle.free_bias
-        # Where C is huge, what rounding leaves of the largest entries is more than 1.
-        diagonal[: self._size - free] += 1.0 + np.finfo(float).eps * self._size * diagonal.max()
+        # Where C is huge, what rounding leaves of an entry may be more than 1. It is in proportion
+        # to the entry, so that features may have any units.
+        diagonal *= 1.0 + np.finfo(float).eps * self._size
+        diagonal[: self._size - free] += 1.0
         if free and diagonal[-1] <= 0.0:  # it moves no row
             diagonal[-1] = 1.0
         # The lower triangle of rows is the upper one of columns, which LAPACK takes as it is.
@@ -304,6 +316,7 @@ class Factor:
     def _sum(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """Σ bend·x xᵀ over some rows, good until the next call."""
         source = self._oracle.matrix
+        self.work += matrix_cost(self._oracle, len(rows))
         total = self._room(0)
         total[...] = 0.0
         if source.whole is not None:

@@ -17,6 +17,7 @@ matrix takes both into account.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,23 @@ from ..loops import interior as loops
 from ..losses import direction
 from ..objective import Point, RowOracle
 from ..objective.linear import RowProducts
-from .curvature import Factor
+from . import constants
+from .curvature import Factor, matrix_cost
 
 # How far to go to where the first row would leave the inside.
 REACH = 0.99
+
+
+def interior_cost(oracle: RowOracle, sums: int = 1) -> float:
+    """Products that the method is expected to take; infinite where it cannot be used.
+
+    A step has a matrix of all rows, and six passes: for two directions and their scores, for w as
+    the dual point has it, and for a cut. The matrix is a sum over rows, and counts ``sums`` times.
+    """
+    if oracle.risk.loss.conjugate_slope is None:
+        return math.inf
+    rows = matrix_cost(oracle, sums * len(oracle.matrix))
+    return constants.STEPS * (6.0 * oracle.matrix.n_stored + rows)
 
 
 class InteriorPoint:

@@ -24,10 +24,15 @@ for support vector machine", 2020). For a smooth loss the second term is 0.
         w ← w + t·d, t about the minimum along d, at most 1, or 4 for the logistic loss
 
 The matrix and its factor, and conjugate gradients in place of it, are in ``curvature``.
+
+On hard margins rows block the steps, and interior point steps take over: at once, if they are less
+work by what the objective of the start says; once Newton's steps have taken as much work as they
+would; or where rounding stops Newton's steps.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -40,11 +45,11 @@ from ..objective.search import newton
 from ..result import Status
 from . import constants
 from .base import IterativeSolver, Observer, StopRule
-from .curvature import Factor, dot, is_piecewise_quadratic, make_directions
-from .interior import InteriorPoint
+from .curvature import Factor, dot, factor_cost, is_piecewise_quadratic, make_directions
+from .interior import InteriorPoint, interior_cost
 
-# Steps on the smoothed loss before interior point steps; these may then take twice as many.
-PATIENCE = 4 * constants.STEPS
+# Interior point steps at most. If there are so many, rounding is in the way.
+MOST_INSIDE = 8 * constants.STEPS
 # The part of the gap that twenty steps on a loss without kinks must close. Good steps close a tenth
 # each. Where a huge C makes the matrix singular in double precision, directions are wrong, and
 # thousands of steps of 1e-6 would follow.
@@ -52,6 +57,21 @@ CREEPING = 1e-3
 # A step of the logistic loss at most. Far from the minimum its curvature falls along a step, and a
 # step of 1 is too short.
 LONGEST = 4.0
+
+
+def expected_cost(oracle: RowOracle, C: float, primal: float = math.inf) -> float:
+    """Products that Newton's steps are expected to take, given an objective that is reached.
+
+    There are STEPS to the tolerance of the objective at w = 0, and half as many for a loss without
+    kinks. Where the objective is far below that there are more: a width costs C times its size,
+    about, and must cost little of the objective.
+    """
+    direction = 3.0 * max(1.0, oracle.matrix.n_stored) + factor_cost(oracle)
+    if oracle.risk.loss.curvature is not None:
+        return 0.5 * constants.STEPS * direction
+    highest = C * oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
+    more = math.log(max(1.0, highest / primal)) / -math.log(constants.NARROWER)
+    return (constants.STEPS + more) * direction
 
 
 class NewtonSolver(IterativeSolver):
@@ -117,7 +137,14 @@ class NewtonSolver(IterativeSolver):
             self._width = self._unit * min(1.0, max(gap, 1e-6)) ** 0.5
         with single_threaded_blas():
             directions = make_directions(self.oracle, self._out_of_time)
-            inside = self._loss.conjugate_slope is not None and isinstance(directions, Factor)
+            factor = directions if isinstance(directions, Factor) else None
+            inside = interior_cost(self.oracle) if factor is not None else math.inf
+            if inside < math.inf and not self._warm:
+                # In a step of Newton's method a third of the rows it is expected to add have
+                # changed, about.
+                expected = expected_cost(self.oracle, self.C, self.best.primal)
+                if interior_cost(self.oracle, sums=3) < expected:
+                    return self._go_inside()
             objective = self._settle()
             self._certify(objective)
             while True:
@@ -137,17 +164,20 @@ class NewtonSolver(IterativeSolver):
                     objective = self._settle()
                 self._certify(objective)
                 status = self._end_iteration(objective, step, 1)
+                if step == 0.0 and self._squared_gradient() > 2.0 * self._slack:
+                    status = status or Status.NUMERICALLY_LIMITED
+                if factor is not None and status in (None, Status.NUMERICALLY_LIMITED):
+                    work = factor.work + 3.0 * self.oracle.matrix.n_stored * len(self.trace)
+                    if work >= inside or (status is not None and inside < math.inf):
+                        return self._go_inside()
                 if status is not None:
                     return status
-                if inside and len(self.trace) >= PATIENCE:
-                    return self._go_inside()
-                if step == 0.0 and self._squared_gradient() > 2.0 * self._slack:
-                    return Status.NUMERICALLY_LIMITED
 
     def _go_inside(self) -> Status:
         """Begin anew with interior point steps; the best point and bound are kept."""
         inside = InteriorPoint(self.oracle, self.C, self._loss)
         before = len(self.trace)
+        self.begun = before + 2 * constants.STEPS  # until then they may be behind what is known
         while True:
             with self.watch.phase("interior"):
                 step = inside.step()
@@ -158,7 +188,7 @@ class NewtonSolver(IterativeSolver):
             status = self._end_iteration(objective, step, 1)
             if status is not None:
                 return status
-            if len(self.trace) - before >= 2 * PATIENCE or step == 0.0:
+            if len(self.trace) - before >= MOST_INSIDE or step == 0.0:
                 return Status.NUMERICALLY_LIMITED
 
     def _out_of_time(self) -> bool:
