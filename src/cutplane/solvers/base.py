@@ -218,14 +218,17 @@ class IterativeSolver(ABC):
         if self.point is None:
             self.point = self.oracle.new_point()
         self.point.bias = best.bias
-        tolerance = ROUNDING_PART * self.best.primal / self.C
-        proof = self._proof(best.w, tolerance)
+        proof = self.oracle.prove(best.w, self.point, self._rounding())
+        return self._proved(best, proof)
+
+    def _rounding(self) -> float:
+        """How much rounding may add to the risk before it is computed in more digits."""
+        return ROUNDING_PART * self.best.primal / self.C
+
+    def _proved(self, best: Best, proof: Proof) -> Best:
+        """The point with the objective that its proof gives."""
         primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
         return replace(best, w=self.point.w, primal=primal, proved=True)
-
-    def _proof(self, w: np.ndarray, tolerance: float) -> Proof:
-        """Move the own point to w and prove its risk and its norm."""
-        return self.oracle.prove(w, self.point, tolerance)
 
     def _verified(self) -> bool:
         """Whether what has been proved meets the rule; counts the proofs that do not."""
