@@ -218,14 +218,14 @@ class IterativeSolver(ABC):
         if self.point is None:
             self.point = self.oracle.new_point()
         self.point.bias = best.bias
-        proof = self.oracle.prove(best.w, self.point, self._rounding())
-        return self._proved(best, proof)
+        proof = self.oracle.prove(best.w, self.point, self._allowed_rounding())
+        return self._with_proof(best, proof)
 
-    def _rounding(self) -> float:
+    def _allowed_rounding(self) -> float:
         """How much rounding may add to the risk before it is computed in more digits."""
         return ROUNDING_PART * self.best.primal / self.C
 
-    def _proved(self, best: Best, proof: Proof) -> Best:
+    def _with_proof(self, best: Best, proof: Proof) -> Best:
         """The point with the objective that its proof gives."""
         primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
         return replace(best, w=self.point.w, primal=primal, proved=True)

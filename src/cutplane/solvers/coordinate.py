@@ -411,7 +411,9 @@ class CoordinateSolver(IterativeSolver):
         if not best.w is self._evaluated is self.point.w:
             return super().prove(best)
         norms = np.sqrt(self._squares + self.oracle.constant**2)
-        return self._proved(best, self.oracle.prove(best.w, self.point, self._rounding(), norms))
+        return self._with_proof(
+            best, self.oracle.prove(best.w, self.point, self._allowed_rounding(), norms)
+        )
 
     def _line(self, point: Point, trial: Point, trial_squared_norm: float) -> Line:
         # Trial points have the best bias, and get better whatever a line finds.
