@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 
 import numpy as np
 import pandas
@@ -330,3 +331,26 @@ def test_numbers_that_are_no_classes_are_refused(cancer):
     X, y = cancer
     with pytest.raises(ValueError, match="continuous"):
         LinearSVC().fit(X, np.where(y == y[0], 0.5, 1.5))
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_matrix, scipy.sparse.csr_array])
+def test_plain_arrays_are_taken_as_they_are(iris, make):
+    """They skip what finds out about frames, and leave nothing behind of a fit on a frame."""
+    X, y = iris
+    frame = LinearSVC().fit(pandas.DataFrame(X, columns=list("abcd")), pandas.Series(y))
+    plain = LinearSVC().fit(pandas.DataFrame(X, columns=list("abcd")), y).fit(make(X), y)
+    assert not hasattr(plain, "feature_names_in_")
+    assert plain.n_features_in_ == 4
+    np.testing.assert_allclose(plain.coef_, frame.coef_, rtol=1e-12)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        LinearSVC().fit(make(X), y[1:])
+
+
+def test_numbers_whose_sum_overflows_are_finite():
+    X = np.array([[1e308], [1e308], [-1e308], [-1e308]])
+    model = LinearSVC(fit_intercept=False).fit(X * 1e-300, [1, 1, 0, 0])
+    large = LinearSVC(fit_intercept=False, max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert large.fit(X, np.array([1, 1, 0, 0])).n_features_in_ == 1
+    assert model.n_features_in_ == 1

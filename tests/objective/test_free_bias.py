@@ -202,3 +202,14 @@ def test_the_same_bits_for_any_number_of_threads(binary_case, make_problem):
             cut = oracle.cut(start, end, 0.3)
             found.append((*first, start.risk, start.bias, end.risk, k, cut.offset, *cut.a))
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_bias_of_no_weights_at_all(loss, all_cases, make_problem):
+    """At w = 0 the rows of a class are alike, so that two sums take the place of all rows."""
+    problem = make_problem(all_cases[loss], seed=4, weighted=True, free_bias=True)
+    oracle = problem.oracle()
+    w = np.zeros(oracle.dimension)
+    point = at(oracle, w)
+    assert point.risk == pytest.approx(lowest_over_bias(problem, w), rel=1e-9)
+    assert oracle.cut(point).offset == pytest.approx(point.risk, rel=1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,32 @@ def test_scores_and_risk(problem, oracle):
         np.testing.assert_array_equal(w, kept)
         flat = at(oracle, w.reshape(-1))
         assert flat.risk == point.risk
+
+
+def test_norms_bound_the_rounding_errors_of_scores(make_problem, all_cases, variant):
+    """Two proofs of one point, one of them without a product, are above exact arithmetic."""
+    problem = make_problem(all_cases["hinge"], seed=1, **VARIANTS[variant])
+    oracle = problem.oracle(block_numbers=40, sparse="sparse" in variant)
+    w = problem.random_w(np.random.default_rng(0), 100.0)
+    norms = np.sqrt(oracle.matrix.squared_norms(SerialExecutor()) + oracle.constant**2)
+    evaluated, other = at(oracle, w), oracle.new_point()
+    without = oracle.prove(w, evaluated, np.inf, norms)
+    product = oracle.prove(w, other, np.inf)
+    exact = exact_risk(problem, w)
+    for proof in (without, product):
+        assert exact <= proof.risk <= float(exact) * (1.0 + 1e-12)
+    assert without.squared_norm == product.squared_norm
+
+
+def exact_risk(problem, w) -> Fraction:
+    """The mean hinge loss in rational numbers."""
+    w = [Fraction(v) for v in w.reshape(-1).tolist()]
+    total = Fraction(0)
+    for x, y, weight in zip(problem.X.tolist(), problem.labels, problem.weights, strict=True):
+        row = [*map(Fraction, x), *([Fraction(problem.constant)] if problem.constant else [])]
+        score = sum(a * b for a, b in zip(row, w, strict=True))
+        total += Fraction(float(weight)) * max(Fraction(0), 1 - int(y) * score)
+    return total / sum(Fraction(float(weight)) for weight in problem.weights)
 
 
 def test_cut_touches_and_lies_below(problem, oracle):

@@ -395,6 +395,22 @@ def test_the_default_agrees_with_ocas(text, table):
     assert "newton" in LinearSVC(C=0.1).fit(*table).results_[0].timings
 
 
+def test_small_data_take_descent_where_few_passes_are_expected():
+    """If Newton's steps are long, C is small, and the tolerance is not."""
+    X = table_like(3000, 60)
+    y = X[:, 0] + 0.5 * np.random.default_rng(1).normal(size=len(X)) > 0
+
+    def phase(rows, **parameters):
+        model = LinearSVC(**parameters).fit(X[:rows], y[:rows])
+        assert model.certificate_.relative_gap <= parameters.get("tol", 1e-3)
+        return {"passes", "newton"} & set(model.results_[0].timings)
+
+    assert phase(3000, C=1e-3) == {"passes"}
+    assert phase(3000, C=1e-3, tol=1e-5) == {"newton"}
+    assert phase(3000, C=10.0) == {"newton"}
+    assert phase(300, C=1e-3) == {"newton"}
+
+
 @pytest.mark.parametrize("loss", CLASSIFICATION)
 def test_weights_are_rows_repeated(text, table, loss):
     for X, y in (text, table, (table[0][:500], table[1][:500])):

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
-from cutplane.losses import LOSSES
+from cutplane.losses import LOSSES, argument
 from cutplane.objective import RowOracle
 from cutplane.result import Status
 from cutplane.risks import LossRisk, Targets
@@ -150,6 +150,32 @@ def test_goes_on_from_a_dual_point(loss, bias):
     near, _ = solve(oracle, 440.0, relative=1e-5, **known)
     fresh, _ = solve(oracle, 440.0, relative=1e-5)
     assert near.certificate.primal == pytest.approx(fresh.certificate.primal, rel=2e-5)
+
+
+@pytest.mark.parametrize("bias", ["none", "constant"])
+def test_an_easy_problem_takes_one_certificate(bias):
+    """The gap that rows see tells that there is no need of one before it is the last."""
+    for seed in range(5):
+        X, y = rows_of(seed, 2000, 30)
+        result, solver = solve(make_oracle(X, y, bias=bias), 2.0, seed=seed, relative=1e-3)
+        assert result.status is Status.CONVERGED
+        assert result.n_iter == 1
+        assert solver.passes <= 4.0
+
+
+@pytest.mark.parametrize("loss", [name for name in LOSSES if name != "logistic"])
+def test_a_row_sees_its_part_of_the_gap(loss):
+    """c·(ℓ(z) + ℓ*(u) − u·z) is the gap of a problem of one row: that before its step."""
+    X, y = rows_of(3, 40, 5, loss=loss)
+    oracle = make_oracle(X, y, loss)
+    solver = CoordinateSolver(oracle, 3.0, StopRule(max_iter=1), np.random.default_rng(0))
+    solver._active = np.array([7])
+    for _ in range(2):
+        z = argument(solver.loss, X[7] @ solver._w, y[7])
+        u = solver._u[7]
+        part = solver.loss.value(z) + solver.loss.conjugate(u) - u * z
+        assert solver._pass()[2] == pytest.approx(3.0 / 40 * part, rel=1e-9, abs=1e-15)
+        solver._active = np.array([7])
 
 
 def test_certificates_change_nothing_in_the_passes():

@@ -299,7 +299,10 @@ class RowProblem(LinearProblem):
             small[-1] = False  # the bias
         if np.any(small & (result.w != 0.0)):
             w = np.where(small, 0.0, result.w)
-            best = solver.prove(dataclasses.replace(solver.best, w=w))
+            point = solver.oracle.new_point()
+            point.bias = result.bias  # where the search for the best one of this w begins
+            solver.oracle.evaluate(w, point)
+            best = solver.prove(dataclasses.replace(solver.best, w=w, bias=point.bias))
             certificate = dataclasses.replace(result.certificate, primal=best.primal)
             result = dataclasses.replace(result, w=w, bias=best.bias, certificate=certificate)
         return dataclasses.replace(result, w=self.small.kept(np.atleast_2d(result.w.T)))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix
 
 FLOATS = (np.float64, np.float32)
+PLAIN = (np.ndarray, scipy.sparse.csr_matrix, scipy.sparse.csr_array)
 # Columns of labels that a message names at most.
 MOST_NAMED = 10
 # Solvers that visit rows in random order, so the rows must be in memory.
@@ -154,11 +155,30 @@ def checked_rows(model: Any, X: Any, **options: Any) -> Any:
     Other options are those of scikit-learn's ``validate_data``.
     """
     check_sparse(X)
+    if _is_plain(X, **options):
+        _set_features(model, X.shape[1], None)
+        return X, options["y"]
     if options.get("y_numeric"):
         _refuse_text(options["y"])
     return validate_data(
         model, X, accept_sparse="csr", accept_large_sparse=True, dtype=FLOATS, **options
     )
+
+
+def _is_plain(X: Any, y: Any = None, ensure_min_samples: int = 1, **others: Any) -> bool:
+    """Whether rows and numbers y are what ``validate_data`` would return as they are.
+
+    It takes a fifth of the time of a small fit, because it asks for many kinds of frames.
+    """
+    if not (type(X) in PLAIN and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf"):
+        return False
+    if X.ndim != 2 or X.dtype not in FLOATS or not others.keys() <= {"y_numeric"}:
+        return False
+    if X.shape[1] < 1 or len(y) != X.shape[0] or len(y) < ensure_min_samples:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):  # if not finite, ``validate_data`` says what
+        values = X if type(X) is np.ndarray else X.data
+        return bool(np.isfinite(values.sum()) and np.isfinite(y.sum()))
 
 
 def _refuse_text(y: Any) -> None:

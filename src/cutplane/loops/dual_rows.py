@@ -11,10 +11,12 @@ squared is ``square``. ``bias`` arrays are [square, tau, shift].
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._jit import jit, prefetch
-from ..losses import argument, conjugate, direction, dual_step
+from ..losses import argument, conjugate, direction, dual_step, value
 from .flat_rows import add, dot
 
 # With this slope a step crosses every domain, so it shows how far a row's score is from its target.
@@ -69,14 +71,20 @@ def visit(
     squares,
     bias,
     reach,
+    shrinking,
     w,
     u,
     idle,
 ):
     """Maximise D over u_i for each row in ``order``; ``idle`` gets which rows may be skipped later.
 
+    If ``shrinking``, ``reach`` becomes twice the root mean square violation of this pass so far, if
+    that is less.
+
     Rows are fetched ``ahead`` rows at a time. Returns the sum of squared violations, their number,
-    and the gain in D. If ``curvature`` is None, the third number is a lower bound on the gain.
+    the gain in D, and the gap: the sum of the rows' parts c·(ℓ(z) + ℓ*(u) − u·z), each as it was
+    before its step. If ``curvature`` is None, the third number is a lower bound on the gain, and
+    the fourth is the same.
     """
     square = bias[0]
     tau = bias[1]
@@ -84,10 +92,13 @@ def visit(
     squared = 0.0
     count = 0
     gain = 0.0
+    gap = 0.0
     for k in range(order.shape[0]):
         if k % ahead == 0:
             soon = order[k : k + ahead]
             _ask_for(values, indices, starts, soon, labels, costs, squares, u)
+            if shrinking and count > 0:
+                reach = min(reach, 2.0 * math.sqrt(squared / count))
         i = order[k]
         first = np.uint64(starts[i])
         stop = np.uint64(starts[i + 1])
@@ -97,11 +108,13 @@ def visit(
         z = argument(loss, dot(values, indices, first, stop, w) + shift + square * tau, y)
         h = max(c * (squares[i] + square), TINY)
         v = dual_step(loss, a, z, h)
+        if curvature is not None:  # decided when compiled
+            gap += c * (value(loss, z) + conjugate(loss, a) - a * z)
         if v == a:
             idle[i] = _idle(loss, a, z, h, reach)
             continue
         change = v - a
-        if curvature is None:  # decided when compiled
+        if curvature is None:
             violation = h * abs(change)
             gain += 0.5 * c * h * change * change
         else:
@@ -114,7 +127,7 @@ def visit(
         tau += step
         add(values, indices, first, stop, step, w)
     bias[1] = tau
-    return squared, count, gain
+    return squared, count, gain, gap if curvature is not None else gain
 
 
 @jit

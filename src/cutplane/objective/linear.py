@@ -312,21 +312,30 @@ class LinearOracle:
         """out = X·w, with the constant feature."""
         self._products.scores(w.reshape(self._w_shape), out)
 
-    def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
-        """Move ``into`` to w and prove upper bounds there: one product X·w.
+    def prove(
+        self, w: np.ndarray, into: Point, tolerance: float, norms: np.ndarray | None = None
+    ) -> Proof:
+        """Move ``into`` to w and prove upper bounds there, at its bias: one product X·w.
 
         The bounds cover every rounding error of the scores, of the losses and of their sum. If the
         bounds are together more than ``tolerance``, the scores are computed again in twice the
         digits.
+
+        Norms |x_i| say that ``into`` has been evaluated at this w, from the data alone. Then no
+        product is needed: Σ_p |x_p·w_p| ≤ |x|·|w|, so the norms bound the errors of the scores.
         """
         score_risk = self.score_risk
         into.w = w.reshape(self._w_shape)
         if self._proving is None:
             self._proving = tuple(score_risk.new_point(into.w) for _ in range(3))
         errors, low, high = self._proving
-        self._products.bounded(into.w, into.scores, errors.scores)
-        score_risk.find_bias(into)
-        score_risk.evaluate(into)
+        if norms is None:
+            self._products.bounded(into.w, into.scores, errors.scores)
+            score_risk.evaluate(into)
+        else:
+            length = math.sqrt(squared_norm(into.w))
+            terms = self.dimension + bounded.FEW
+            np.multiply(norms, bounded.ABOVE * bounded.ROUNDING * terms * length, errors.scores)
         risk = score_risk.upper(into, None, errors.scores)
         if not risk - into.risk <= tolerance:
             outs = high.scores, low.scores, errors.scores

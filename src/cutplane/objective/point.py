@@ -143,7 +143,7 @@ class Oracle(Protocol):
         ...
 
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
-        """Move ``into`` to w, from the data alone, and prove upper bounds there.
+        """Move ``into`` to w, from the data alone, and prove upper bounds there, at its bias.
 
         If rounding may have changed the risk by more than ``tolerance``, compute more digits, as
         far as the oracle can.

@@ -315,7 +315,7 @@ class RowPasses:
         """Multiply the coefficients of one sign."""
 
         def scale(coef: np.ndarray, targets: Targets) -> None:
-            np.multiply(coef, factor, out=coef, where=coef * sign > 0.0)
+            coef *= np.where(coef * sign > 0.0, factor, 1.0)
 
         self._run(scale, (self.coef,))
 
@@ -378,11 +378,25 @@ class RowScoreRisk(ScoreRisk):
         first = guess + max(BIAS_REACH, 1e-3 * abs(guess)) * BIASES
         search = find_bracket(first, self.total * point.tolerance, smooth=self.risk.smooth)
         biases, point.bracket = next(search)
+        classes = None if np.any(point.w) else self._classes
         while len(biases):
-            slopes = reduce(np.add, self.passes.bias_slopes(point.scores, biases))
+            if classes is None:
+                slopes = reduce(np.add, self.passes.bias_slopes(point.scores, biases))
+            else:
+                slopes = self.risk.bias_slopes(np.zeros(2), biases, classes)
             biases, point.bracket = search.send(slopes)
         search.close()
         point.bias = point.bracket.point
+
+    @cached_property
+    def _classes(self) -> Targets | None:
+        """The rows of each class as one row: at w = 0 they are alike. None for regression."""
+        if self.risk.loss is None or self.risk.loss.regression:
+            return None
+        labels, weights = self.targets.labels, self.targets.weights
+        surplus = float(np.einsum("i,i->", labels, weights))  # of the positive class
+        sizes = 0.5 * (self.total + np.array([-surplus, surplus]))
+        return Targets(np.array([-1.0, 1.0]), sizes, self.total)
 
     def evaluate(self, point: Point) -> None:
         point.risk = sum(self.passes.value(point.view())) / self.total

@@ -28,7 +28,7 @@ import numpy as np
 from ..loops import vectors
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
-from ..objective import Cut, Line, Oracle, Point
+from ..objective import Cut, Line, Oracle, Point, Proof
 from ..result import Certificate, Iteration, SolveResult, Status
 
 # Without progress beyond rounding in this many iterations there will be none.
@@ -217,14 +217,21 @@ class IterativeSolver(ABC):
         self.dual = max(0.0, self.proved - self.oracle.slack(self.best.primal, self.C))
 
     def prove(self, best: Best) -> Best:
-        """The point of a w, with an objective that has been proved; a free bias is fitted anew."""
+        """The point with an objective that has been proved."""
         if self.point is None:
             self.point = self.oracle.new_point()
-        self.point.bias = best.bias  # where the search for it begins
-        tolerance = ROUNDING_PART * self.best.primal / self.C
-        proof = self.oracle.prove(best.w, self.point, tolerance)
+        self.point.bias = best.bias
+        proof = self.oracle.prove(best.w, self.point, self._allowed_rounding())
+        return self._with_proof(best, proof)
+
+    def _allowed_rounding(self) -> float:
+        """How much rounding may add to the risk before it is computed in more digits."""
+        return ROUNDING_PART * self.best.primal / self.C
+
+    def _with_proof(self, best: Best, proof: Proof) -> Best:
+        """The point with the objective that its proof gives."""
         primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
-        return replace(best, w=self.point.w, bias=self.point.bias, primal=primal, proved=True)
+        return replace(best, w=self.point.w, primal=primal, proved=True)
 
     def _verified(self) -> bool:
         """Whether what has been proved meets the rule; counts the proofs that do not."""
@@ -353,13 +360,14 @@ class IterativeSolver(ABC):
             seconds=self.watch.elapsed(),
         )
         self.trace.append(record)
-        logger.debug(
-            "iteration %d: primal %.8g, dual %.8g, relative gap %.2e",
-            record.number,
-            record.primal,
-            record.dual,
-            record.relative_gap,
-        )
+        if logger.isEnabledFor(logging.DEBUG):  # what is asked of the record takes longer
+            logger.debug(
+                "iteration %d: primal %.8g, dual %.8g, relative gap %.2e",
+                record.number,
+                record.primal,
+                record.dual,
+                record.relative_gap,
+            )
         stopped = self.observer is not None and bool(self.observer(record))
         if self._converged():
             self.verify()

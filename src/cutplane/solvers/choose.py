@@ -12,8 +12,9 @@ a direction: a matrix that is a sum over a sample of rows, and its factor. A pro
 matrices counts an eighth, because it is about eight times as fast. ``newton_cost`` is this cost in
 passes of descent.
 
-Small data are first given to Newton's method in one compiled call. Other data, and what that call
-leaves unsolved, go through this list. The first entry that applies begins:
+Small data are first given to Newton's method in one compiled call, unless its steps are long, few
+passes of descent are expected (3 below), and the tolerance is not small. Other data, and what that
+call leaves unsolved, go through this list. The first entry that applies begins:
 
 1. Cutting planes, if the risk is not a sum of losses of one score.
 2. Newton's method, if the data are in memory and the loss is smooth, but not piecewise quadratic,
@@ -65,6 +66,9 @@ from .small import SmallNewtonSolver
 # Stored numbers of small data, and products in a step there: some milliseconds. On data of about so
 # many numbers the compiled call took half the time that steps from Python take.
 SMALL, SMALL_STEP = 1 << 18, 1 << 25
+# With fewer products in a step, or a smaller relative gap to reach, the compiled call takes less
+# than descent's calls from Python, even if few passes are expected.
+SHORT_STEP, ROUGH = 1 << 22, 1e-4
 
 
 class AutoSolver(IterativeSolver):
@@ -150,7 +154,9 @@ class AutoSolver(IterativeSolver):
             cost = newton_cost(oracle, C)
             rows, features = oracle.matrix.shape
             step = (rows + features) * (features + 1) ** 2
-            if rows * features <= SMALL and step <= SMALL_STEP:
+            small = rows * features <= SMALL and step <= SMALL_STEP
+            short = step <= SHORT_STEP or stop.relative < ROUGH
+            if small and (short or not _is_easy(oracle, C)):
                 yield SmallNewtonSolver(oracle, C, stop, self._observe, warm)
             cheap = _is_cheap(oracle, C, cost)
             if in_memory and not cheap:
@@ -189,8 +195,9 @@ class AutoSolver(IterativeSolver):
         """
         assert self._stage is not None
         self._take(self._stage)
-        primal = min([self.best.primal, *(last.primal for last in self.trace[-1:])])
-        record = replace(record, number=len(self.trace) + 1, primal=primal, dual=self.dual)
+        if self._before is not None:
+            primal = min([self.best.primal, *(last.primal for last in self.trace[-1:])])
+            record = replace(record, number=len(self.trace) + 1, primal=primal, dual=self.dual)
         self.trace.append(record)
         return self.observer is not None and bool(self.observer(record))
 
