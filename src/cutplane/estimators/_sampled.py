@@ -23,7 +23,7 @@ from ..kernels import (
 from ..kernels.lowrank import projected
 from ..kernels.points import DensePoints, points_of
 from ..result import SolveResult
-from ..risks import Risk, Scores, Targets
+from ..risks import Risk, Targets
 from ..solvers import FixedPosition
 from ..solvers.decomposition.verify import definiteness
 from ..solvers.sampled import ConstantTimeSolver, SampledSolver
@@ -148,7 +148,7 @@ def reduce_basis(
         w = np.zeros_like(result.w)
         w[projection.rows] = projection.coef[:, outputs].reshape(-1, *w.shape[1:])
         values = np.ascontiguousarray(scores[:, outputs].reshape(w.shape))
-        losses = risk.value(Scores(values, 0.0), targets)
+        losses = risk.value(values, 0.0, targets)
         primal = 0.5 * float(squares[outputs].sum()) + C * losses
         certificate = dataclasses.replace(
             result.certificate, primal=primal, dual=min(primal, result.certificate.dual)
