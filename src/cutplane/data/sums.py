@@ -16,7 +16,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,68 +54,54 @@ def part_edges(blocks: int, rows: int) -> np.ndarray:
     return np.arange(count + 1, dtype=np.int64) * blocks // count
 
 
-@dataclass(frozen=True)
 class SumPlan:
     """How to add the arrays of the blocks in a run of parts, with a stack of arrays.
 
     For each block in turn: put its array on the stack if the block ``begins`` a part, otherwise add
     it to the topmost array; then add the two topmost arrays as often as ``merges`` says.
+
+    Parameters
+    ----------
+    edges : ndarray
+        Blocks at which parts begin, and the end, of all parts.
+    first, last : int
+        The run is the parts first to last − 1.
+
+    Attributes
+    ----------
+    blocks : range
+        The blocks of the run.
+    begins : ndarray of bool
+        For each block of the run, whether it is the first of its part.
+    merges : ndarray of int64
+        For each block of the run, how often the two topmost sums are added after it.
+    nodes : list of Node
+        The largest subtrees within the run. Their sums are on the stack at the end.
+    depth : int
+        The largest number of arrays on the stack.
     """
 
-    edges: np.ndarray  # blocks at which parts begin, and the end, of all parts
-    first: int  # the run is the parts first to last − 1
-    last: int
-
-    @property
-    def parts(self) -> int:
-        """Number of all parts."""
-        return len(self.edges) - 1
-
-    @property
-    def blocks(self) -> range:
-        """The blocks of the run."""
-        return range(int(self.edges[self.first]), int(self.edges[self.last]))
-
-    @cached_property
-    def begins(self) -> np.ndarray:
-        """For each block of the run, whether it is the first of its part."""
-        begins = np.zeros(len(self.blocks), dtype=bool)
-        begins[self.edges[self.first : self.last] - self.edges[self.first]] = True
-        return begins
-
-    @cached_property
-    def merges(self) -> np.ndarray:
-        """For each block of the run, how often the two topmost sums are added after it."""
-        merges = np.zeros(len(self.blocks), dtype=np.int64)
-        for a, b in self.nodes:
-            self._count_merges(a, b, merges)
-        return merges
-
-    def _count_merges(self, a: int, b: int, merges: np.ndarray) -> None:
-        if b - a > 1:
-            middle = (a + b) // 2
-            self._count_merges(a, middle, merges)
-            self._count_merges(middle, b, merges)
-            merges[self.edges[b] - 1 - self.edges[self.first]] += 1
-
-    @cached_property
-    def nodes(self) -> list[Node]:
-        """The largest subtrees within the run. Their sums are on the stack at the end."""
-        return self._nodes(0, self.parts)
-
-    def _nodes(self, a: int, b: int) -> list[Node]:
-        if b <= self.first or self.last <= a:
-            return []
-        if self.first <= a and b <= self.last:
-            return [(a, b)]
-        middle = (a + b) // 2
-        return self._nodes(a, middle) + self._nodes(middle, b)
-
-    @cached_property
-    def depth(self) -> int:
-        """The largest number of arrays on the stack."""
-        heights = np.cumsum(self.begins.astype(np.int64) - self.merges)
-        return int(np.max(heights + self.merges))
+    def __init__(self, edges: np.ndarray, first: int, last: int) -> None:
+        self.edges, self.first, self.last = edges, first, last
+        self.blocks = range(int(edges[first]), int(edges[last]))
+        self.begins = np.zeros(len(self.blocks), dtype=bool)
+        self.begins[edges[first:last] - edges[first]] = True
+        self.merges = np.zeros(len(self.blocks), dtype=np.int64)
+        self.nodes: list[Node] = []
+        trees = [(0, len(edges) - 1, False)]  # parts a to b, and whether a node contains them
+        while trees:
+            a, b, contained = trees.pop()
+            if b <= first or last <= a:
+                continue
+            inside = first <= a and b <= last
+            if inside and not contained:
+                self.nodes.append((a, b))
+            if b - a > 1:
+                if inside:
+                    self.merges[edges[b] - 1 - edges[first]] += 1
+                middle = (a + b) // 2
+                trees += [(middle, b, inside), (a, middle, inside)]
+        self.depth = int(np.max(np.cumsum(self.begins - self.merges) + self.merges))
 
 
 def add_nodes(nodes: Mapping[Node, Any], last: int, first: int = 0) -> Any:

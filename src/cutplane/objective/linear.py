@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..data import BlockedMatrix, BlockSum
-from ..data.blocks import Block, CSRBlock, RowMajorBlock, read_only
+from ..data.blocks import Block
 from ..data.sums import SumPlan, room_for
 from ..exec import Executor
 from ..loops import bounded, vectors
@@ -164,12 +164,12 @@ class RowProducts:
                 out[...] = 0.0
             outs[0][...] = start if w.ndim > 1 else start[0]
             return
+        kernel = bounded.precise_scores if len(outs) == 3 else bounded.scores
         tables = [out.reshape(len(self._matrix), -1) for out in outs]
 
         def part(k: int, block: Block) -> None:
             rows = self._matrix.slice(k)
-            scores = bounded_scores(block, precise=len(outs) == 3)
-            scores(columns, start, *(table[rows] for table in tables))
+            kernel(*block.flat(), columns, start, *(table[rows] for table in tables))
 
         self._matrix.run(part, self._executor)
 
@@ -221,26 +221,6 @@ class RowProducts:
         self._last[...] = coef
         self._age = age
         self._sum.restore(sums)
-
-
-def bounded_scores(block: Block, precise: bool) -> Callable[..., None]:
-    """A function (w, start, outputs) → None for X·w + start of a block, with bounds on rounding.
-
-    With ``precise`` there are three outputs, otherwise two; see ``loops.bounded``.
-    """
-    return partial(bounded.precise_scores if precise else bounded.scores, *flat_block(block))
-
-
-FlatRows = tuple[np.ndarray, np.ndarray | None, np.ndarray]
-
-
-def flat_block(block: Block) -> FlatRows:
-    """Values, columns and starts of the rows of a block; columns of data are copied."""
-    if isinstance(block, CSRBlock):
-        return block.values, block.indices, block.starts
-    x = block.x if isinstance(block, RowMajorBlock) else block.xt[:, block.first :].T[: block.rows]
-    x = np.ascontiguousarray(x)
-    return read_only(x.reshape(-1)), None, np.arange(len(x) + 1) * x.shape[1]
 
 
 def w_shape(

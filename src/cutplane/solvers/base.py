@@ -306,12 +306,8 @@ class IterativeSolver(ABC):
             curvature=squared / self.C,
             slope=mixed / self.C,
             tolerance=self.line_tolerance * max(0.0, self.best.primal - self.dual) / self.C,
-            longest=min(longest, self._longest(start, end)),
+            longest=longest,
         )
-
-    def _longest(self, start: np.ndarray, end: np.ndarray) -> float:
-        """How far a step may go from one point to another and beyond it."""
-        return np.inf
 
     def _keep_if_better(self, point: Point, step: float) -> float:
         """Make a point that has moved by a step the best one; returns the step taken."""
@@ -350,13 +346,14 @@ class IterativeSolver(ABC):
             seconds=self.watch.elapsed(),
         )
         self.trace.append(record)
-        logger.debug(
-            "iteration %d: primal %.8g, dual %.8g, relative gap %.2e",
-            record.number,
-            record.primal,
-            record.dual,
-            record.relative_gap,
-        )
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug(
+                "iteration %d: primal %.8g, dual %.8g, relative gap %.2e",
+                record.number,
+                record.primal,
+                record.dual,
+                record.relative_gap,
+            )
         stopped = self.observer is not None and bool(self.observer(record))
         if self._converged():
             self.verify()
