@@ -101,4 +101,6 @@ def test_threads_add_in_the_same_order():
     serial = total.run(fill, SerialExecutor())[0].copy()
     with ThreadExecutor(3) as executor:
         np.testing.assert_array_equal(total.run(fill, executor)[0], serial)
-    np.testing.assert_array_equal(serial, by_hand(arrays, total.plan.edges, 0, len(total.plan.edges) - 1))
+    np.testing.assert_array_equal(
+        serial, by_hand(arrays, total.plan.edges, 0, len(total.plan.edges) - 1)
+    )

@@ -298,6 +298,7 @@ class RemoteProducts:
     def __init__(
         self, matrix: RemoteMatrix, shape: tuple[int, ...], constant: float, updates: bool
     ) -> None:
+        self.shape = shape
         self._crew = matrix.crew
         self._matrix = matrix
         self._updates = updates
@@ -425,6 +426,6 @@ class RemotePasses(RowPasses):
         """As for rows in this process, in a round of its own."""
         return self._crew.gather(Pass(function, arrays, *others))
 
-    def change(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> None:
+    def change(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> Any:
         """As for rows in this process. The order is sent with the next round."""
         self._crew.post(Pass(function, arrays, *others, lasting=True))

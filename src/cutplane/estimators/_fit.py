@@ -350,7 +350,7 @@ def solve(
     executor: Executor,
     *,
     Cs: Sequence[float] | None = None,
-    starts: Callable[[int], Start] = lambda k: Start(),
+    starts: Callable[[int], Start] | None = None,
     tasks: FitTasks | None = None,
     attributes: Attributes | None = None,
     complete: bool = True,
@@ -389,7 +389,7 @@ def solve(
                 fit.solve(number, Start(fit.results[before].w, fit.memories.get(before)))
                 fit.memories.pop(before, None)
             else:
-                fit.solve(number, starts(number))
+                fit.solve(number, Start() if starts is None else starts(number))
         except KeyboardInterrupt:  # between two problems; within a problem the solver catches it
             if not fit.results or fit.ended:
                 raise

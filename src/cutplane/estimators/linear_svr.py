@@ -217,7 +217,7 @@ default='epsilon_insensitive'
                 label, matrix, form.constant, targets, risk, form.free_bias, bounds=bounds
             )
 
-        return form, Lazy(len(values), make)
+        return form, [make(0)] if len(values) == 1 else Lazy(len(values), make)
 
     def _linear_attributes(
         self, form: ModelForm, points: list[tuple[np.ndarray, float]]

@@ -41,7 +41,12 @@ Slack = Callable[[float, float], float]
 
 
 class Products(Protocol):
-    """The products X·w and Xᵀ·coef, of rows in this process or on workers."""
+    """The products X·w and Xᵀ·coef, of rows in this process or on workers.
+
+    ``shape`` is that of w: a row more for the constant feature, if any, and a column per output.
+    """
+
+    shape: tuple[int, ...]
 
     def scores(self, w: np.ndarray, out: Any) -> None:
         """out = X·w."""
@@ -88,11 +93,12 @@ class RowsElsewhere(Protocol):
 
 def products_of(
     matrix: BlockedMatrix | RowsElsewhere,
-    shape: tuple[int, ...],
+    outputs: int | None,
     constant: float,
     executor: Executor,
 ) -> Products:
-    """The products with a matrix, for w of the given shape."""
+    """The products with a matrix, for so many scores per row."""
+    shape = (matrix.shape[1] + (constant != 0.0), *(() if outputs is None else (outputs,)))
     updates = len(matrix.blocks) <= room_for(shape) and matrix.n_stored >= WORTH_UPDATES
     if isinstance(matrix, BlockedMatrix):
         return RowProducts(matrix, shape, constant, executor, updates)
@@ -130,6 +136,7 @@ class RowProducts:
         updates: bool,
         plan: SumPlan | None = None,
     ) -> None:
+        self.shape = shape
         self._matrix = matrix
         self._constant = constant
         self._executor = executor
@@ -223,13 +230,6 @@ class RowProducts:
         self._sum.restore(sums)
 
 
-def w_shape(
-    matrix: BlockedMatrix | RowsElsewhere, constant: float, outputs: int | None
-) -> tuple[int, ...]:
-    """The shape of w: a row more for the constant feature, if any, and a column per output."""
-    return (matrix.shape[1] + (constant != 0.0), *(() if outputs is None else (outputs,)))
-
-
 class LinearOracle:
     """Cuts and lines for a linear model.
 
@@ -261,12 +261,16 @@ class LinearOracle:
         self.score_risk = score_risk
         self.executor = score_risk.executor
         self.constant = constant
-        self._w_shape = w_shape(matrix, constant, score_risk.outputs)
+        if products is None:
+            products = products_of(matrix, score_risk.outputs, constant, self.executor)
+        self._products = products
+        self._w_shape = products.shape
         self.dimension = math.prod(self._w_shape)
-        self._products = products or products_of(matrix, self._w_shape, constant, self.executor)
         self._proving: tuple[Point, ...] | None = None  # room for errors, and for more digits
         # These need scores only, so the risk itself does them.
         self.blend, self.descend = score_risk.blend, score_risk.descend
+        # The next cut is computed from all rows, not by an update of earlier sums.
+        self.forget_cuts = products.start_anew
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """The part of w whose square counts in the objective of the user's problem, flat."""
@@ -325,10 +329,6 @@ class LinearOracle:
         self._products.start_anew(forget=True)
         self._products.scores(point.w, point.scores)
 
-    def forget_cuts(self) -> None:
-        """Compute the next cut from all rows, not by an update of earlier sums."""
-        self._products.start_anew()
-
     def state(self) -> dict[str, Any]:
         """First guesses of the searches.
 
@@ -381,8 +381,7 @@ class RowOracle(LinearOracle):
         free_bias: bool = False,
         slack: Slack | None = None,
     ) -> None:
-        shape = w_shape(matrix, constant, risk.outputs)
-        products = products_of(matrix, shape, constant, executor)
+        products = products_of(matrix, risk.outputs, constant, executor)
         passes = None
         if not isinstance(matrix, BlockedMatrix):
             passes = partial(matrix.passes, targets, risk)

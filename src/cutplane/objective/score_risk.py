@@ -256,9 +256,7 @@ class RowPasses:
 
         return self._executor.run(chunk, len(self._slices))
 
-    def change(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> None:
-        """As ``run``, for a function that only writes: there is no answer to wait for."""
-        self.run(function, arrays, *others)
+    change = run  # for functions that only write: on workers there is no answer to wait for
 
 
 def weigh(coef: np.ndarray, targets: Targets) -> np.ndarray:
