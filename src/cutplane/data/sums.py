@@ -101,7 +101,8 @@ class SumPlan:
                     self.merges[edges[b] - 1 - edges[first]] += 1
                 middle = (a + b) // 2
                 trees += [(middle, b, inside), (a, middle, inside)]
-        self.depth = int(np.max(np.cumsum(self.begins - self.merges) + self.merges))
+        heights = np.cumsum(self.begins - self.merges)
+        self.depth = int(np.max(heights + self.merges, initial=0))
 
 
 def add_nodes(nodes: Mapping[Node, Any], last: int, first: int = 0) -> Any:
@@ -217,48 +218,44 @@ class BlockSum:
             edges = part_edges(len(matrix.blocks), len(matrix))
             plan = SumPlan(edges, 0, len(edges) - 1)
         self.plan = plan
-        self._partials: np.ndarray | None = None
-        self._stack: np.ndarray | None = None
+        self._partials = np.empty((0, 0))  # made in the first pass
+        self._stack = np.empty((plan.depth, *shape))
         self._room = room_for(shape)
         self.kept = len(matrix.blocks) <= self._room
 
-    def run(
-        self, partial: Callable[[int, Block, np.ndarray], None], executor: Executor
-    ) -> np.ndarray:
+    def run(self, fill: Callable[[int, Block], None], executor: Executor) -> np.ndarray:
         """One pass: a sum for each node of the plan, a single one if the matrix has all blocks.
 
-        ``partial`` gets the number of a block, the block, and an array to fill. If arrays are
-        ``kept``, this array holds what ``partial`` wrote into it in the last pass, otherwise
-        arbitrary numbers. The next pass overwrites the sums.
+        ``fill`` gets the number of a block and the block, and fills its ``array``. The next pass
+        overwrites the sums.
         """
-        matrix = self._matrix
-        count = len(matrix.blocks)
-        if self._partials is None or self._stack is None:
+        count = len(self._matrix.blocks)
+        if not len(self._partials):
             room = min(count, max(self._room, executor.threads))
             self._partials = np.empty((room, int(np.prod(self._shape)) + APART))
-            self._stack = np.empty((self.plan.depth, *self._shape))
-        partials, stack = self._partials, self._stack
-        room = len(partials)
-        top = 0
+        room, top = len(self._partials), 0
         for first in range(0, count, room):
             group = range(first, min(first + room, count))
+            self._matrix.run(fill, executor, group)
+            top = self._add_up(self._partials[: len(group)], group, top, self._stack, executor)
+        return self._stack[:top]
 
-            def work(k: int, block: Block, first: int = first) -> None:
-                partial(k, block, partials[k - first, :-APART].reshape(self._shape))
+    def array(self, k: int) -> np.ndarray:
+        """The array of block k, during a pass.
 
-            matrix.run(work, executor, group)
-            top = self._add_up(partials[: len(group)], group, top, stack, executor)
-        return stack[:top]
+        If arrays are ``kept``, it holds what was written into it in the last pass, otherwise
+        arbitrary numbers.
+        """
+        return self._partials[k % len(self._partials), :-APART].reshape(self._shape)
 
     def held(self) -> np.ndarray | None:
         """The arrays that are ``kept`` of all blocks after a pass, shape (blocks, numbers)."""
-        return None if self._partials is None else self._partials[:, :-APART]
+        return self._partials[:, :-APART] if len(self._partials) else None
 
     def restore(self, arrays: np.ndarray) -> None:
         """Hold these arrays, as if they came from a pass."""
         self._partials = np.empty((len(arrays), arrays.shape[1] + APART))
         self._partials[:, :-APART] = arrays
-        self._stack = np.empty((self.plan.depth, *self._shape))
 
     def _add_up(
         self, partials: np.ndarray, group: range, top: int, stack: np.ndarray, executor: Executor

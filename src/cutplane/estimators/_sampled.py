@@ -24,11 +24,11 @@ from ..kernels.lowrank import projected
 from ..kernels.points import DensePoints, points_of
 from ..result import SolveResult
 from ..risks import Risk, Targets
-from ..solvers import FixedPosition
+from ..solvers import AdaptivePosition, CutPosition, FixedPosition
 from ..solvers.decomposition.verify import definiteness
 from ..solvers.sampled import ConstantTimeSolver, SampledSolver
 from ._fit import Problem, Ready, Run, Settings
-from ._problems import cut_position, ready
+from ._problems import ready
 
 # Points of sampled cuts should be farther apart than those of exact cuts. 0.3 took fewer iterations
 # than 0.1 and 0.5, and fewer than the adaptive rule for exact cuts, which takes noise for progress.
@@ -62,9 +62,9 @@ class CutBasisProblem(Problem):
     start: np.ndarray | None = None
 
     def solver(self, run: Run) -> Ready:
-        position = cut_position(run.settings.solver)
-        if position is not None and self.oracle.samples:
-            position = SAMPLED_POSITION
+        position: CutPosition | None = None
+        if run.settings.solver != "cpa":
+            position = SAMPLED_POSITION if self.oracle.samples else AdaptivePosition()
         C = run.C * self.total
         solver = SampledSolver(self.oracle, C, run.stop, position, run.observe)
         if self.start is not None:

@@ -184,8 +184,8 @@ class RowProducts:
         """Xᵀ·coef, as for all ``Products``; ``node_sums`` gets a sum for each node of the plan."""
         self._age = 0 if self._age >= MOST_UPDATES else self._age + 1
 
-        def part(k: int, block: Block, total: np.ndarray) -> None:
-            rows = coef[self._matrix.slice(k)]
+        def part(k: int, block: Block) -> None:
+            rows, total = coef[self._matrix.slice(k)], self._sum.array(k)
             if not (self._updates and self._update(k, rows, block, total)):
                 total[...] = 0.0
                 block.add_gradient(rows, total)

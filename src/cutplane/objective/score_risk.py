@@ -428,6 +428,7 @@ class Planes(ABC):
     """The search along a line where every point keeps the plane that touches the risk there."""
 
     _step_guess: float
+    kept: tuple[Point, Point]  # for what a search has seen
 
     @abstractmethod
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
@@ -437,10 +438,6 @@ class Planes(ABC):
     def slopes(self, line: Line) -> Callable[[Point], float]:
         """What gives the derivative along a line of the plane at a point."""
 
-    @abstractmethod
-    def kept_points(self) -> tuple[Point, Point]:
-        """Two points for what a search has seen."""
-
     def descend(self, line: Line) -> float:
         """Move the start of a line to the minimum on it; returns its k.
 
@@ -448,7 +445,7 @@ class Planes(ABC):
         """
         start, end = line.start, line.end
         slope = self.slopes(line)
-        best, last = self.kept_points()
+        best, last = self.kept
         lowest, lowest_k = math.inf, -1.0
 
         def at(k: float) -> LineValue:
@@ -498,11 +495,8 @@ class PlaneScoreRisk(Planes, ScoreRisk):
         return point.coef, point.offset
 
     @cached_property
-    def _second(self) -> Point:
-        return self.new_point(np.empty(0))
-
-    def kept_points(self) -> tuple[Point, Point]:
-        return self._second, self.spare
+    def kept(self) -> tuple[Point, Point]:  # type: ignore[override]
+        return self.new_point(np.empty(0)), self.spare
 
 
 class ListwiseScoreRisk(PlaneScoreRisk):

@@ -29,6 +29,9 @@ from ..loops import rows as loops
 from ..loops.bounded import MANY, ROUNDING
 from ..losses import direction
 
+Array = np.ndarray
+# Those of the two ends of a line.
+Biases = tuple[float, float]
 # Two biases, and the share of the second one in a mixture of the coefficients at both.
 Mixture = tuple[float, float, float]
 
@@ -81,12 +84,7 @@ class Risk(ABC):
 
     @abstractmethod
     def upper(
-        self,
-        high: np.ndarray,
-        low: np.ndarray | None,
-        error: np.ndarray,
-        bias: float,
-        targets: Targets,
+        self, high: Array, low: Array | None, error: Array, bias: float, targets: Targets
     ) -> float:
         """An upper bound on Σ weight·loss at high + low + bias; high + low is off by ``error``.
 
@@ -106,13 +104,8 @@ class Risk(ABC):
 
     @abstractmethod
     def line_slopes(
-        self,
-        start: np.ndarray,
-        end: np.ndarray,
-        biases: tuple[float, float],
-        steps: np.ndarray,
-        targets: Targets,
-    ) -> np.ndarray:
+        self, start: Array, end: Array, biases: Biases, steps: Array, targets: Targets
+    ) -> Array:
         """Derivatives in k of Σ weight·loss at start + k(end − start), for several k.
 
         ``biases`` are those of start and end.
@@ -160,12 +153,7 @@ class LossRisk(Risk):
         return loops.value(self.loss, scores, bias, targets.labels, targets.weights)
 
     def upper(
-        self,
-        high: np.ndarray,
-        low: np.ndarray | None,
-        error: np.ndarray,
-        bias: float,
-        targets: Targets,
+        self, high: Array, low: Array | None, error: Array, bias: float, targets: Targets
     ) -> float:
         if bias:
             high = high + bias
@@ -184,13 +172,8 @@ class LossRisk(Risk):
         return loops.offset(self.loss, coef, targets.labels, targets.weights)
 
     def line_slopes(
-        self,
-        start: np.ndarray,
-        end: np.ndarray,
-        biases: tuple[float, float],
-        steps: np.ndarray,
-        targets: Targets,
-    ) -> np.ndarray:
+        self, start: Array, end: Array, biases: Biases, steps: Array, targets: Targets
+    ) -> Array:
         slopes = np.empty(len(steps))
         ends = (start, biases[0], end, biases[1])
         loops.line_slopes(self.loss, *ends, steps, targets.labels, targets.weights, slopes)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..loops import multiclass, multinomial
 from ..loops.bounded import FEW, MANY, ROUNDING
-from .base import Mixture, Risk, Targets
+from .base import Array, Biases, Mixture, Risk, Targets
 
 
 class ClassScoresRisk(Risk):
@@ -36,13 +36,8 @@ class ClassScoresRisk(Risk):
         self._loops.coefficients(scores, targets.labels, targets.weights, out)
 
     def line_slopes(
-        self,
-        start: np.ndarray,
-        end: np.ndarray,
-        biases: tuple[float, float],
-        steps: np.ndarray,
-        targets: Targets,
-    ) -> np.ndarray:
+        self, start: Array, end: Array, biases: Biases, steps: Array, targets: Targets
+    ) -> Array:
         slopes = np.empty(len(steps))
         self._loops.line_slopes(start, end, steps, targets.labels, targets.weights, slopes)
         return slopes
@@ -54,12 +49,7 @@ class CrammerSingerRisk(ClassScoresRisk):
     _loops = multiclass
 
     def upper(
-        self,
-        high: np.ndarray,
-        low: np.ndarray | None,
-        error: np.ndarray,
-        bias: float,
-        targets: Targets,
+        self, high: Array, low: Array | None, error: Array, bias: float, targets: Targets
     ) -> float:
         low = np.zeros(high.shape) if low is None else low
         rows, labels = np.arange(len(high)), targets.labels
@@ -85,12 +75,7 @@ class MultinomialRisk(ClassScoresRisk):
     _loops = multinomial
 
     def upper(
-        self,
-        high: np.ndarray,
-        low: np.ndarray | None,
-        error: np.ndarray,
-        bias: float,
-        targets: Targets,
+        self, high: Array, low: Array | None, error: Array, bias: float, targets: Targets
     ) -> float:
         low = np.zeros(high.shape) if low is None else low
         rows, labels = np.arange(len(high)), targets.labels

@@ -437,8 +437,8 @@ class ChainExamples(JointModel):
         """The plane of a labelling, summed for each node of the tree of parts."""
         shape, chains = self.shape, self.chains
 
-        def gradient(k: int, block: Block, partial: np.ndarray) -> None:
-            rows = self.matrix.slice(k)
+        def gradient(k: int, block: Block) -> None:
+            rows, partial = self.matrix.slice(k), self.sum.array(k)
             coef = np.empty((rows.stop - rows.start, shape.labels))
             viterbi.emission_coefficients(chains.truth[rows], chains.weight, path[rows], coef)
             partial[...] = 0.0
