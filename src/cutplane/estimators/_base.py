@@ -31,6 +31,7 @@ from ._fit import (
     Problem,
     Settings,
     Start,
+    random_of,
     solve,
     store_results,
 )
@@ -138,6 +139,9 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
                 f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
                 f"solver={model.solver!r}"
             )
+        random_state = getattr(model, "random_state", None)
+        if random_state is not None:
+            random_of(random_state)
         return Settings(
             name=type(model).__name__,
             C=C,
@@ -150,7 +154,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             callback=model.callback,
             warm_start=warm_start,
             checkpoint=checkpoint,
-            random_state=getattr(model, "random_state", None),
+            random_state=random_state,
             parameters=model.get_params(deep=False),
         )
 

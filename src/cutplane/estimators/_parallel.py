@@ -109,5 +109,5 @@ def _random_states(settings: Settings, count: int) -> list[np.random.RandomState
         return states
     for k in range(count):
         states[k] = copy.deepcopy(random)
-        random.randint(2**31 - 1)  # as ``Run.rng`` does
+        random.randint(2**31 - 1)  # as ``_Fit._rng`` does
     return states
