@@ -349,16 +349,15 @@ def _dense_matrix(
 ) -> BlockedMatrix:
     rows, features = X.shape
     bounds = block_bounds(rows, features, features * outputs, block_numbers, edges)
-    row_major = X.flags.c_contiguous or not X.flags.f_contiguous
-    x = read_only(np.ascontiguousarray(X) if row_major else X.T)
-
-    def block(first: int, last: int) -> Block:
-        if row_major:
-            return RowMajorBlock(x[first:last])
-        return ColumnMajorBlock(x, first, last - first)
-
-    blocks = [block(a, b) for a, b in itertools.pairwise(bounds.tolist())]
-    return BlockedMatrix(blocks, bounds, X.shape, rows * features, block(0, rows))
+    pairs = [(0, rows), *itertools.pairwise(bounds.tolist())]  # all rows, and the blocks
+    blocks: list[Block]
+    if X.flags.c_contiguous or not X.flags.f_contiguous:
+        x = read_only(np.ascontiguousarray(X))
+        blocks = [RowMajorBlock(x[a:b]) for a, b in pairs]
+    else:
+        xt = read_only(X.T)
+        blocks = [ColumnMajorBlock(xt, a, b - a) for a, b in pairs]
+    return BlockedMatrix(blocks[1:], bounds, X.shape, rows * features, blocks[0])
 
 
 def as_blocks(
