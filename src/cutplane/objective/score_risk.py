@@ -382,9 +382,9 @@ class RowScoreRisk(ScoreRisk):
             sums = self._sum(self.risk.line_slopes, scores, biases, steps) / self.total
             return np.asarray(sums + line.slope + line.curvature * steps)
 
-        limits: dict[str, Any] = {"lowest": 0.0, "highest": line.longest}
+        search = partial(find_bracket, tolerance=line.tolerance, lowest=0.0, highest=line.longest)
         first = np.unique(np.minimum(self._step_guess * STEPS, line.longest))
-        k = find_bracket(slopes, first, line.tolerance, smooth=self.risk.smooth, **limits).point
+        k = search(slopes, first, smooth=self.risk.smooth).point
         point = self.spare if self.free_bias else start
         point.tolerance = BIAS_PART * line.tolerance
         if k > 0.0:
@@ -392,9 +392,8 @@ class RowScoreRisk(ScoreRisk):
         if self.free_bias:
             won = start.risk - line.value(k, point.risk) if k > 0.0 else 0.0
             if not line.straight and (k == 0.0 or won < ENOUGH * line.tolerance):
-                slopes = partial(self._slopes_at, line, point)
                 first = np.unique(np.minimum(self._step_guess * STEPS[[0, 3]], line.longest))
-                k = find_bracket(slopes, first, line.tolerance, at_once=1, **limits).point
+                k = search(partial(self._slopes_at, line, point), first, at_once=1).point
                 if k > 0.0:
                     self.blend(start, end, k, point)
             if k > 0.0:
