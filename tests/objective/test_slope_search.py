@@ -13,15 +13,6 @@ from cutplane.objective.search import find_bracket
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def find_minimum(slopes, first, tolerance, **options):
-    """The bracket that a search ends with."""
-    search = find_bracket(first, tolerance, **options)
-    points, bracket = next(search)
-    while len(points):
-        points, bracket = search.send(slopes(points))
-    return bracket
-
-
 def kinked(seed, curvature):
     """A convex, piecewise quadratic function, its derivative and its minimum by brute force."""
     rng = np.random.default_rng(seed)
@@ -56,7 +47,7 @@ def kinked(seed, curvature):
 def test_minimum_of_kinked_functions(seed, curvature, guess, at_once, tolerance):
     value, slopes, least = kinked(seed, curvature)
     first = guess + 0.3 * np.array([-1.0, 0.0, 1.0])
-    bracket = find_minimum(slopes, first, tolerance, at_once=at_once)
+    bracket = find_bracket(slopes, first, tolerance, at_once=at_once)
     assert bracket.low <= bracket.point <= bracket.high
     slack = 1e-10 * (1.0 + abs(least))
     assert value(bracket.point) <= least + max(tolerance, bracket.excess) + slack
@@ -74,7 +65,7 @@ def test_limits_hold(seed, tolerance):
         return slopes(points)
 
     first = np.array([0.0, 0.1, 0.2])
-    bracket = find_minimum(within, first, tolerance, lowest=0.0, highest=0.5)
+    bracket = find_bracket(within, first, tolerance, lowest=0.0, highest=0.5)
     fine = min(value(x) for x in np.linspace(0.0, 0.5, 2001))
     assert value(bracket.point) <= fine + tolerance + 1e-9 * (1.0 + abs(fine))
 
@@ -87,7 +78,7 @@ def test_smooth_functions_take_few_passes():
         passes += 1
         return np.tanh(points - 0.7) + 0.01 * points
 
-    bracket = find_minimum(slopes, np.array([-1.0, 1.0]), 1e-12, at_once=1)
+    bracket = find_bracket(slopes, np.array([-1.0, 1.0]), 1e-12, at_once=1)
     assert bracket.point == pytest.approx(
         brentq(lambda x: np.tanh(x - 0.7) + 0.01 * x, 0.0, 1.0), abs=1e-5
     )
@@ -96,7 +87,7 @@ def test_smooth_functions_take_few_passes():
 
 def test_a_zero_slope_is_a_minimum():
     for tolerance in (0.0, 1e-3):  # the search ends, though there is no other slope anywhere
-        bracket = find_minimum(lambda x: np.zeros_like(x), np.array([3.0, 4.0]), tolerance)
+        bracket = find_bracket(lambda x: np.zeros_like(x), np.array([3.0, 4.0]), tolerance)
         assert bracket.low == bracket.high == 3.0
         assert bracket.excess == 0.0
 
@@ -108,5 +99,5 @@ def test_the_least_of_several_minima(guess):
     def slopes(x):
         return np.where(x < 0.25, -1.0, np.where(x <= 0.75, 0.0, 2.0))
 
-    bracket = find_minimum(slopes, guess + np.array([-0.1, 0.0, 0.1]), 0.0)
+    bracket = find_bracket(slopes, guess + np.array([-0.1, 0.0, 0.1]), 0.0)
     assert bracket.point == pytest.approx(0.25, abs=1e-15)

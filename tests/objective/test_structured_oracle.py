@@ -183,7 +183,7 @@ def test_the_same_bits_for_any_number_of_threads(loss, layout, order, monkeypatc
             matrix = as_blocks(layout(np.concatenate(X)), block_numbers=20)
             model = ChainExamples(matrix, LabelledChains(starts, np.concatenate(Y), shape, loss))
             assert len(model.chains.chunks.bounds) > 5
-            assert model.sum.plan.parts > 2
+            assert len(model.sum.plan.edges) > 3  # more than two parts
             oracle = StructuredOracle(model, executor)
             point = at(oracle, w)
             cut = oracle.cut(point)

@@ -27,11 +27,7 @@ class Counted:
     def minimise(self, guess=1.0, tolerance=0.0, known=None, **options):
         if known is not None:
             options["known"] = self.at(known)
-        search = minimise(self.at(0.0), guess, tolerance, **options)
-        k, best = next(search)
-        while k is not None:
-            k, best = search.send(self(k))
-        return best.k
+        return minimise(self, self.at(0.0), guess, tolerance, **options).k
 
 
 def quadratic(minimum, curvature=1.0):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cutplane.exec import SerialExecutor, ThreadExecutor
 from cutplane.losses import Hinge
-from cutplane.risks import LossRisk, Scores, Targets, contingency
+from cutplane.risks import LossRisk, Targets, contingency
 from cutplane.risks.contingency import (
     TABLE_MEASURES,
     Ranked,
@@ -294,7 +294,7 @@ def test_the_error_rate_gives_the_hinge_loss(seed, kind):
     every = 2.0 * all_labellings(8) - 1.0
     losses = (every != labels).mean(axis=1)
     expected = np.max(losses + (every - labels) @ scores / 16.0)
-    found = LossRisk(Hinge()).value(Scores(scores, 0.0), Targets.make(labels)) / 8.0
+    found = LossRisk(Hinge()).value(scores, 0.0, Targets.make(labels)) / 8.0
     assert found == pytest.approx(expected, rel=1e-13)
 
 

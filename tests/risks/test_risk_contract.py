@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from cutplane.risks import Scores, Targets
+from cutplane.risks import Targets
 
 SEEDS = st.integers(0, 2**32 - 1)
 # Multiples of 1/2 meet kinks and ties exactly.
@@ -41,7 +41,7 @@ def coefficients(case, scores, targets):
 
 def line_slope(risk, start, end, k, targets):
     """The derivative at one k between scores without a bias."""
-    return risk.line_slopes(Scores(start, 0.0), Scores(end, 0.0), np.array([k]), targets)[0]
+    return risk.line_slopes(start, end, (0.0, 0.0), np.array([k]), targets)[0]
 
 
 def rounding(case, targets, *terms):
@@ -54,7 +54,7 @@ def rounding(case, targets, *terms):
 @given(seed=SEEDS, kind=KINDS)
 def test_value(case, seed, kind):
     _, targets, scores = draw(case, seed, kind)
-    found = case.make().value(Scores(scores, 0.0), targets)
+    found = case.make().value(scores, 0.0, targets)
     assert found == pytest.approx(case.sum(scores, 0.0, targets), rel=1e-12, abs=1e-300)
 
 
@@ -140,9 +140,9 @@ def test_several_slopes_at_once_are_those_of_one_each(case, seed, kind):
     rng, targets, start = draw(case, seed, kind)
     end = draw_scores(case, rng, len(start), kind)
     risk, steps = case.make(), np.array([0.0, 0.3, 1.0, 2.5])
-    found = risk.line_slopes(Scores(start, 0.1), Scores(end, -0.2), steps, targets)
+    found = risk.line_slopes(start, end, (0.1, -0.2), steps, targets)
     for k, slope in zip(steps, found, strict=True):
-        one = risk.line_slopes(Scores(start, 0.1), Scores(end, -0.2), np.array([k]), targets)
+        one = risk.line_slopes(start, end, (0.1, -0.2), np.array([k]), targets)
         assert one[0] == slope
     if case.classes is None:
         biases = np.array([-2.0, 0.0, 0.7])
@@ -197,10 +197,10 @@ def test_biases_are_added_to_the_scores(binary_case, seed, k, a, b):
     end = draw_scores(binary_case, rng, len(start), "normal")
     risk = binary_case.make()
     if binary_case.make().smooth:  # rounding may decide on which side of a kink a row is
-        found = risk.line_slopes(Scores(start, a), Scores(end, b), np.array([k]), targets)
+        found = risk.line_slopes(start, end, (a, b), np.array([k]), targets)
         expected = line_slope(risk, start + a, end + b, k, targets)
         assert found[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    value = risk.value(Scores(start, a), targets)
+    value = risk.value(start, a, targets)
     assert value == pytest.approx(binary_case.sum(start, a, targets), rel=1e-12)
     out = np.empty(len(start))
     risk.coefficients(start, out, (a, a, 0.0), targets)
@@ -234,8 +234,8 @@ def test_weights_are_repetitions(case, seed, kind):
     one = line_slope(risk, scores, end, 0.3, targets)
     all_rows = line_slope(risk, many, np.repeat(end, times, axis=0), 0.3, repeated)
     assert one == pytest.approx(all_rows, rel=1e-9, abs=1e-9 * (1.0 + np.abs(end - scores).sum()))
-    value = risk.value(Scores(scores, 0.0), targets)
-    assert value == pytest.approx(risk.value(Scores(many, 0.0), repeated), rel=1e-12)
+    value = risk.value(scores, 0.0, targets)
+    assert value == pytest.approx(risk.value(many, 0.0, repeated), rel=1e-12)
     coef, coef_many = coefficients(case, scores, targets), coefficients(case, many, repeated)
     rows = np.repeat(np.arange(len(scores)), times)
     summed = np.zeros_like(coef)
@@ -254,13 +254,13 @@ def test_blocks_add_up_to_the_whole(case, seed, kind, place):
 
     def measure(rows: slice) -> np.ndarray:
         part = Targets(targets.labels[rows], targets.weights[rows], targets.total)
-        s, e = Scores(scores, 0.0)[rows], Scores(end, 0.0)[rows]
+        s, e = scores[rows], end[rows]
         np.testing.assert_array_equal(coefficients(case, scores[rows], part), coef[rows])
         return np.array(
             [
-                risk.value(s, part),
+                risk.value(s, 0.0, part),
                 risk.offset(coef[rows], part),
-                *risk.line_slopes(s, e, np.array([0.0, 0.7]), part),
+                *risk.line_slopes(s, e, (0.0, 0.0), np.array([0.0, 0.7]), part),
             ]
         )
 
@@ -281,7 +281,7 @@ def test_extreme_scores_stay_finite(case, size, k):
     risk = case.make()
     assert np.isfinite(line_slope(risk, start, end, k, targets))
     blend = start + k * (end - start)
-    value = risk.value(Scores(blend, 0.0), targets)
+    value = risk.value(blend, 0.0, targets)
     assert value == pytest.approx(case.sum(blend, 0.0, targets), rel=1e-9)
     coef = coefficients(case, blend, targets)
     assert np.isfinite(coef).all()

@@ -78,6 +78,7 @@ def check_upper(risk, scale, digits, classes, formula=None):
         high.reshape(shape),
         low.reshape(shape),
         error.reshape(shape),
+        0.0,
         Targets.make(labels, weights),
     )
     exact = worst = mpmath.mpf(0)

@@ -44,7 +44,7 @@ def test_forgotten_places_are_used_again(chunked):
             coef = rng.normal(size=len(mirror))
             np.testing.assert_allclose(kept.combine(coef), coef @ np.array(mirror), atol=1e-12)
             for p, vector in enumerate(mirror):
-                np.testing.assert_array_equal(kept.vector(p), vector)
+                np.testing.assert_array_equal(kept.vectors[p], vector)
     assert len(kept._slabs) <= 2  # never more than 13 vectors at a time
 
 
@@ -53,7 +53,7 @@ def test_vectors_are_copied():
     vector = np.ones(3)
     kept.append(vector)
     vector[:] = 5.0
-    np.testing.assert_array_equal(kept.vector(0), np.ones(3))
+    np.testing.assert_array_equal(kept.vectors[0], np.ones(3))
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):

@@ -25,7 +25,7 @@ from ..data.sums import SumPlan
 from ..exec import Executor, SerialExecutor, make_executor
 from ..objective.linear import MOST_UPDATES, RowProducts
 from ..objective.score_risk import RowPasses
-from ..risks import Risk, Scores, Targets
+from ..risks import Risk, Targets
 from .orders import Each, Means, Order
 from .workers import Workers
 
@@ -89,7 +89,7 @@ class RowsOnWorker:
 
     def begin_rows(
         self,
-        risk: Risk,
+        outputs: int | None,
         light: bool,
         labels: np.ndarray,
         weights: np.ndarray,
@@ -104,7 +104,7 @@ class RowsOnWorker:
         """
         targets = Targets(_writable(labels), _writable(weights), total)
         executor = SerialExecutor() if light else self._executor
-        self._passes = RowPasses(targets, risk, slices, executor)
+        self._passes = RowPasses(targets, outputs, slices, executor)
 
     @property
     def passes(self) -> RowPasses:
@@ -120,9 +120,13 @@ class RowsOnWorker:
             if argument.number not in self._slots:
                 self._slots[argument.number] = self.passes.new_scores()
             return self._slots[argument.number]
-        if isinstance(argument, Scores):
-            return Scores(self.found(argument.values), argument.bias)
+        if isinstance(argument, tuple):
+            return tuple(map(self.found, argument))
         return _writable(argument) if isinstance(argument, np.ndarray) else argument
+
+    def set_coef(self, coef: np.ndarray) -> None:
+        """Set the coefficients to the given ones."""
+        self.passes.set_coef(coef)
 
     def move_scores(self, w: np.ndarray, bias: float, into: tuple[Slot, ...]) -> None:
         """Compute the scores at w.
@@ -197,10 +201,10 @@ def hold_partitions(means: Means, plan: SumPlan, features: int, outputs: int) ->
 
 
 class Pass(Order):
-    """An order for a pass over the scores. Its function is a method of ``RowPasses``."""
+    """An order for a pass over the scores. Its arguments are those of ``RowPasses.run``."""
 
     def run(self, rows: RowsOnWorker) -> Any:
-        return self.function(rows.passes, *map(rows.found, self.arguments))
+        return rows.passes.run(self.function, *map(rows.found, self.arguments))
 
 
 # -- the client's side --------------------------------------------------------
@@ -274,7 +278,7 @@ class RemoteMatrix:
         self, targets: Targets, risk: Risk, slices: Sequence[slice], light: bool
     ) -> RemotePasses:
         """Passes over the scores, if the risk of the current problem is a sum over rows."""
-        return RemotePasses(self, targets, risk, slices, light)
+        return RemotePasses(self, targets, risk.outputs, slices, light)
 
 
 class RemoteProducts:
@@ -294,6 +298,7 @@ class RemoteProducts:
     def __init__(
         self, matrix: RemoteMatrix, shape: tuple[int, ...], constant: float, updates: bool
     ) -> None:
+        self.shape = shape
         self._crew = matrix.crew
         self._matrix = matrix
         self._updates = updates
@@ -359,24 +364,6 @@ class RemoteProducts:
         self._crew.post(Order(RowsOnWorker.start_anew, lasting=True))
 
 
-def _change(method: Callable[..., None]) -> Callable[..., None]:
-    """A pass that only writes scores or coefficients. Its order is sent with the next round."""
-
-    def post(passes: RemotePasses, *arguments: Any) -> None:
-        passes._crew.post(Pass(method, *arguments, lasting=True))
-
-    return post
-
-
-def _by_chunk(method: Callable[..., Any]) -> Callable[..., list[Any]]:
-    """A pass in a round of its own. It has an answer for each chunk."""
-
-    def gather(passes: RemotePasses, *arguments: Any) -> list[Any]:
-        return passes._crew.gather(Pass(method, *arguments))
-
-    return gather
-
-
 class RemotePasses(RowPasses):
     """The passes of ``RowPasses``, over the scores of rows that are on workers.
 
@@ -385,7 +372,8 @@ class RemotePasses(RowPasses):
     matrix : RemoteMatrix
         A matrix on which a problem has begun.
     targets : Targets
-    risk : Risk
+    outputs : int or None
+        Scores per row; None for one number.
     slices : sequence of slice
         All rows, in chunks.
     light : bool
@@ -398,7 +386,7 @@ class RemotePasses(RowPasses):
         self,
         matrix: RemoteMatrix,
         targets: Targets,
-        risk: Risk,
+        outputs: int | None,
         slices: Sequence[slice],
         light: bool,
     ) -> None:
@@ -408,7 +396,7 @@ class RemotePasses(RowPasses):
         orders = [
             Order(
                 RowsOnWorker.begin_rows,
-                risk,
+                outputs,
                 light,
                 targets.labels[rows],
                 targets.weights[rows],
@@ -431,15 +419,13 @@ class RemotePasses(RowPasses):
 
     def set_coef(self, coef: np.ndarray) -> None:
         own = [coef[rows] for rows in self._matrix.worker_rows()]
-        self._crew.post(Each([Pass(RowPasses.set_coef, some, lasting=True) for some in own]))
+        orders = [Order(RowsOnWorker.set_coef, some, lasting=True) for some in own]
+        self._crew.post(Each(orders))
 
-    blend = _change(RowPasses.blend)
-    value = _by_chunk(RowPasses.value)
-    upper = _by_chunk(RowPasses.upper)
-    line_slopes = _by_chunk(RowPasses.line_slopes)
-    bias_slopes = _by_chunk(RowPasses.bias_slopes)
-    fill = _change(RowPasses.fill)
-    offset = _by_chunk(RowPasses.offset)
-    weigh = _by_chunk(RowPasses.weigh)
-    scale = _change(RowPasses.scale)
-    slope = _by_chunk(RowPasses.slope)
+    def run(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> list[Any]:
+        """As for rows in this process, in a round of its own."""
+        return self._crew.gather(Pass(function, arrays, *others))
+
+    def change(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> Any:
+        """As for rows in this process. The order is sent with the next round."""
+        self._crew.post(Pass(function, arrays, *others, lasting=True))

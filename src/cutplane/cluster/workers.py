@@ -626,7 +626,8 @@ class Workers:
         if len(sums) == 1:  # the workers have added them up
             return sums[0]
         nodes = [node for plan in self._plans for node in plan.nodes]
-        total: np.ndarray = add_nodes(dict(zip(nodes, sums, strict=True)), self._plans[0].parts)
+        parts = len(self._plans[0].edges) - 1
+        total: np.ndarray = add_nodes(dict(zip(nodes, sums, strict=True)), parts)
         return total
 
     def keep(self) -> None:

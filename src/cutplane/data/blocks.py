@@ -52,6 +52,9 @@ ROWS_AT_FIRST = 64
 
 Result = TypeVar("Result")
 
+# Values, columns and starts of some rows. There are no columns where every row has all of them.
+FlatRows = tuple[np.ndarray, np.ndarray | None, np.ndarray]
+
 
 def read_only(array: np.ndarray) -> np.ndarray:
     """A read-only view. Numba compiles a kernel anew for writeable arrays, so none are passed."""
@@ -78,6 +81,9 @@ class CSRBlock:
         return len(self.starts) - 1
 
     def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.values, self.indices, self.starts
+
+    def flat(self) -> FlatRows:
         return self.values, self.indices, self.starts
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
@@ -109,6 +115,9 @@ class RowMajorBlock:
     def arrays(self) -> tuple[np.ndarray, ...]:
         return (self.x,)
 
+    def flat(self) -> FlatRows:
+        return self.x.reshape(-1), None, np.arange(len(self.x) + 1) * self.x.shape[1]
+
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
         one, many = products.dense_scores, products.dense_scores_multi
         (one if w.ndim == 1 else many)(self.x, w, out)
@@ -131,6 +140,10 @@ class ColumnMajorBlock:
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         return (self.xt,) if self.first == 0 else ()  # the blocks share one array
+
+    def flat(self) -> FlatRows:
+        x = read_only(np.ascontiguousarray(self.xt[:, self.first :].T[: self.rows]))
+        return RowMajorBlock(x).flat()
 
     def scores(self, w: np.ndarray, out: np.ndarray) -> None:
         one, many = products.column_scores, products.column_scores_multi
@@ -229,31 +242,38 @@ class RowsInBlocks(ABC):
         """The rows in blocks, or only some blocks; ``outputs`` is the model's scores per row."""
 
 
-def _targets(total: int, width: int, block_numbers: int | None) -> np.ndarray:
-    """Divide ``total`` numbers evenly: where each block but the last ends.
+def block_bounds(
+    rows: int,
+    stored: np.ndarray | int,
+    width: int,
+    block_numbers: int | None = None,
+    edges: Sequence[int] | None = None,
+) -> np.ndarray:
+    """Row numbers at which blocks begin, and the end: the stored numbers are divided evenly.
 
-    ``width`` is the length of a gradient.
+    Parameters
+    ----------
+    rows : int
+    stored : ndarray or int
+        Where the numbers of each sparse row begin, and the end; or the numbers of a dense row.
+    width : int
+        Length of a gradient.
+    block_numbers, edges : optional
+        As for ``as_blocks``.
     """
     size = block_numbers or max(BLOCK_NUMBERS, BLOCK_NUMBERS_PER_WEIGHT * width)
-    count = max(1, -(-total // size))
-    count += count > 1 and count % 2  # two threads can share an even number of blocks evenly
-    return (np.arange(1, count) * total) // count
-
-
-def csr_bounds(starts: np.ndarray, width: int, block_numbers: int | None = None) -> np.ndarray:
-    """Row numbers at which blocks begin, and the end, for rows that begin at ``starts``."""
-    total = int(starts[-1] - starts[0])
-    inner = np.searchsorted(starts, starts[0] + _targets(total, width, block_numbers))
-    return np.unique(np.concatenate(([0], inner, [len(starts) - 1]))).astype(np.int64)
-
-
-def dense_bounds(
-    shape: tuple[int, int], width: int, block_numbers: int | None = None
-) -> np.ndarray:
-    """Row numbers at which blocks begin, and the end, for dense rows."""
-    rows, features = shape
-    inner = -(-_targets(rows * features, width, block_numbers) // max(1, features))
-    return np.unique(np.concatenate(([0], inner, [rows]))).astype(np.int64)
+    bounds = [np.zeros(1, np.int64)]
+    for a, b in itertools.pairwise((0, rows) if edges is None else edges):
+        total = (b - a) * stored if isinstance(stored, int) else int(stored[b] - stored[a])
+        count = max(1, -(-total // size))
+        count += count > 1 and count % 2  # two threads can share an even number of blocks evenly
+        ends = (np.arange(1, count) * total) // count  # of all blocks but the last
+        if isinstance(stored, int):
+            inner = -(-ends // max(1, stored))
+        else:
+            inner = np.searchsorted(stored[a : b + 1], stored[a] + ends)
+        bounds += [a + inner, np.array([b])]
+    return np.unique(np.concatenate(bounds)).astype(np.int64)
 
 
 def compact_indices(
@@ -306,13 +326,12 @@ def _csr_matrix(
     block_numbers: int | None,
     compact: bool,
     runner: Executor | None,
-    edges: Sequence[int],
+    edges: Sequence[int] | None,
 ) -> BlockedMatrix:
     starts = X.indptr.astype(np.int64)
     indices = read_only(compact_indices(X.indices, X.shape[1], compact, runner))
     values = read_only(X.data)
-    width = X.shape[1] * outputs
-    bounds = _bounds(edges, lambda a, b: csr_bounds(starts[a : b + 1], width, block_numbers))
+    bounds = block_bounds(X.shape[0], starts, X.shape[1] * outputs, block_numbers, edges)
     equal = compact and equal_in_rows(values, starts, runner)
 
     def block(first: int, last: int) -> CSRBlock:
@@ -326,26 +345,19 @@ def _csr_matrix(
 
 
 def _dense_matrix(
-    X: np.ndarray, outputs: int, block_numbers: int | None, edges: Sequence[int]
+    X: np.ndarray, outputs: int, block_numbers: int | None, edges: Sequence[int] | None
 ) -> BlockedMatrix:
     rows, features = X.shape
-    width = features * outputs
-    bounds = _bounds(edges, lambda a, b: dense_bounds((b - a, features), width, block_numbers))
-    row_major = X.flags.c_contiguous or not X.flags.f_contiguous
-    x = read_only(np.ascontiguousarray(X) if row_major else X.T)
-
-    def block(first: int, last: int) -> Block:
-        if row_major:
-            return RowMajorBlock(x[first:last])
-        return ColumnMajorBlock(x, first, last - first)
-
-    blocks = [block(a, b) for a, b in itertools.pairwise(bounds.tolist())]
-    return BlockedMatrix(blocks, bounds, X.shape, rows * features, block(0, rows))
-
-
-def _bounds(edges: Sequence[int], of_part: Callable[[int, int], np.ndarray]) -> np.ndarray:
-    """Where blocks begin; ``of_part`` divides the rows between two edges into blocks."""
-    return np.unique(np.concatenate([a + of_part(a, b) for a, b in itertools.pairwise(edges)]))
+    bounds = block_bounds(rows, features, features * outputs, block_numbers, edges)
+    pairs = [(0, rows), *itertools.pairwise(bounds.tolist())]  # all rows, and the blocks
+    blocks: list[Block]
+    if X.flags.c_contiguous or not X.flags.f_contiguous:
+        x = read_only(np.ascontiguousarray(X))
+        blocks = [RowMajorBlock(x[a:b]) for a, b in pairs]
+    else:
+        xt = read_only(X.T)
+        blocks = [ColumnMajorBlock(xt, a, b - a) for a, b in pairs]
+    return BlockedMatrix(blocks[1:], bounds, X.shape, rows * features, blocks[0])
 
 
 def as_blocks(
@@ -381,7 +393,6 @@ def as_blocks(
         check_weights(X.shape[1], outputs)
     if isinstance(X, RowsInBlocks):
         return X.blocks(outputs)
-    edges = (0, X.shape[0]) if edges is None else edges
     if scipy.sparse.issparse(X):
         return _csr_matrix(X, outputs, block_numbers, compact, runner, edges)
     return _dense_matrix(X, outputs, block_numbers, edges)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,68 +54,55 @@ def part_edges(blocks: int, rows: int) -> np.ndarray:
     return np.arange(count + 1, dtype=np.int64) * blocks // count
 
 
-@dataclass(frozen=True)
 class SumPlan:
     """How to add the arrays of the blocks in a run of parts, with a stack of arrays.
 
     For each block in turn: put its array on the stack if the block ``begins`` a part, otherwise add
     it to the topmost array; then add the two topmost arrays as often as ``merges`` says.
+
+    Parameters
+    ----------
+    edges : ndarray
+        Blocks at which parts begin, and the end, of all parts.
+    first, last : int
+        The run is the parts first to last − 1.
+
+    Attributes
+    ----------
+    blocks : range
+        The blocks of the run.
+    begins : ndarray of bool
+        For each block of the run, whether it is the first of its part.
+    merges : ndarray of int64
+        For each block of the run, how often the two topmost sums are added after it.
+    nodes : list of Node
+        The largest subtrees within the run. Their sums are on the stack at the end.
+    depth : int
+        The largest number of arrays on the stack.
     """
 
-    edges: np.ndarray  # blocks at which parts begin, and the end, of all parts
-    first: int  # the run is the parts first to last − 1
-    last: int
-
-    @property
-    def parts(self) -> int:
-        """Number of all parts."""
-        return len(self.edges) - 1
-
-    @property
-    def blocks(self) -> range:
-        """The blocks of the run."""
-        return range(int(self.edges[self.first]), int(self.edges[self.last]))
-
-    @cached_property
-    def begins(self) -> np.ndarray:
-        """For each block of the run, whether it is the first of its part."""
-        begins = np.zeros(len(self.blocks), dtype=bool)
-        begins[self.edges[self.first : self.last] - self.edges[self.first]] = True
-        return begins
-
-    @cached_property
-    def merges(self) -> np.ndarray:
-        """For each block of the run, how often the two topmost sums are added after it."""
-        merges = np.zeros(len(self.blocks), dtype=np.int64)
-        for a, b in self.nodes:
-            self._count_merges(a, b, merges)
-        return merges
-
-    def _count_merges(self, a: int, b: int, merges: np.ndarray) -> None:
-        if b - a > 1:
-            middle = (a + b) // 2
-            self._count_merges(a, middle, merges)
-            self._count_merges(middle, b, merges)
-            merges[self.edges[b] - 1 - self.edges[self.first]] += 1
-
-    @cached_property
-    def nodes(self) -> list[Node]:
-        """The largest subtrees within the run. Their sums are on the stack at the end."""
-        return self._nodes(0, self.parts)
-
-    def _nodes(self, a: int, b: int) -> list[Node]:
-        if b <= self.first or self.last <= a:
-            return []
-        if self.first <= a and b <= self.last:
-            return [(a, b)]
-        middle = (a + b) // 2
-        return self._nodes(a, middle) + self._nodes(middle, b)
-
-    @cached_property
-    def depth(self) -> int:
-        """The largest number of arrays on the stack."""
-        heights = np.cumsum(self.begins.astype(np.int64) - self.merges)
-        return int(np.max(heights + self.merges))
+    def __init__(self, edges: np.ndarray, first: int, last: int) -> None:
+        self.edges, self.first, self.last = edges, first, last
+        self.blocks = range(int(edges[first]), int(edges[last]))
+        self.begins = np.zeros(len(self.blocks), dtype=bool)
+        self.begins[edges[first:last] - edges[first]] = True
+        self.merges = np.zeros(len(self.blocks), dtype=np.int64)
+        self.nodes: list[Node] = []
+        trees = [(0, len(edges) - 1, False)]  # parts a to b, and whether a node contains them
+        while trees:
+            a, b, contained = trees.pop()
+            if b <= first or last <= a:
+                continue
+            inside = first <= a and b <= last
+            if inside and not contained:
+                self.nodes.append((a, b))
+            if b - a > 1:
+                if inside:
+                    self.merges[edges[b] - 1 - edges[first]] += 1
+                middle = (a + b) // 2
+                trees += [(middle, b, inside), (a, middle, inside)]
+        heights = np.cumsum(self.begins - self.merges)
+        self.depth = int(np.max(heights + self.merges, initial=0))
 
 
 def add_nodes(nodes: Mapping[Node, Any], last: int, first: int = 0) -> Any:
@@ -232,48 +218,44 @@ class BlockSum:
             edges = part_edges(len(matrix.blocks), len(matrix))
             plan = SumPlan(edges, 0, len(edges) - 1)
         self.plan = plan
-        self._partials: np.ndarray | None = None
-        self._stack: np.ndarray | None = None
+        self._partials = np.empty((0, 0))  # made in the first pass
+        self._stack = np.empty((plan.depth, *shape))
         self._room = room_for(shape)
         self.kept = len(matrix.blocks) <= self._room
 
-    def run(
-        self, partial: Callable[[int, Block, np.ndarray], None], executor: Executor
-    ) -> np.ndarray:
+    def run(self, fill: Callable[[int, Block], None], executor: Executor) -> np.ndarray:
         """One pass: a sum for each node of the plan, a single one if the matrix has all blocks.
 
-        ``partial`` gets the number of a block, the block, and an array to fill. If arrays are
-        ``kept``, this array holds what ``partial`` wrote into it in the last pass, otherwise
-        arbitrary numbers. The next pass overwrites the sums.
+        ``fill`` gets the number of a block and the block, and fills its ``array``. The next pass
+        overwrites the sums.
         """
-        matrix = self._matrix
-        count = len(matrix.blocks)
-        if self._partials is None or self._stack is None:
+        count = len(self._matrix.blocks)
+        if not len(self._partials):
             room = min(count, max(self._room, executor.threads))
             self._partials = np.empty((room, int(np.prod(self._shape)) + APART))
-            self._stack = np.empty((self.plan.depth, *self._shape))
-        partials, stack = self._partials, self._stack
-        room = len(partials)
-        top = 0
+        room, top = len(self._partials), 0
         for first in range(0, count, room):
             group = range(first, min(first + room, count))
+            self._matrix.run(fill, executor, group)
+            top = self._add_up(self._partials[: len(group)], group, top, self._stack, executor)
+        return self._stack[:top]
 
-            def work(k: int, block: Block, first: int = first) -> None:
-                partial(k, block, partials[k - first, :-APART].reshape(self._shape))
+    def array(self, k: int) -> np.ndarray:
+        """The array of block k, during a pass.
 
-            matrix.run(work, executor, group)
-            top = self._add_up(partials[: len(group)], group, top, stack, executor)
-        return stack[:top]
+        If arrays are ``kept``, it holds what was written into it in the last pass, otherwise
+        arbitrary numbers.
+        """
+        return self._partials[k % len(self._partials), :-APART].reshape(self._shape)
 
     def held(self) -> np.ndarray | None:
         """The arrays that are ``kept`` of all blocks after a pass, shape (blocks, numbers)."""
-        return None if self._partials is None else self._partials[:, :-APART]
+        return self._partials[:, :-APART] if len(self._partials) else None
 
     def restore(self, arrays: np.ndarray) -> None:
         """Hold these arrays, as if they came from a pass."""
         self._partials = np.empty((len(arrays), arrays.shape[1] + APART))
         self._partials[:, :-APART] = arrays
-        self._stack = np.empty((self.plan.depth, *self._shape))
 
     def _add_up(
         self, partials: np.ndarray, group: range, top: int, stack: np.ndarray, executor: Executor

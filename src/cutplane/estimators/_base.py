@@ -31,6 +31,7 @@ from ._fit import (
     Problem,
     Settings,
     Start,
+    random_of,
     solve,
     store_results,
 )
@@ -138,6 +139,9 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
                 f"checkpoint is for solver='ocas' or 'cpa', whose state can be written; got "
                 f"solver={model.solver!r}"
             )
+        random_state = getattr(model, "random_state", None)
+        if random_state is not None:
+            random_of(random_state)
         return Settings(
             name=type(model).__name__,
             C=C,
@@ -150,7 +154,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             callback=model.callback,
             warm_start=warm_start,
             checkpoint=checkpoint,
-            random_state=getattr(model, "random_state", None),
+            random_state=random_state,
             parameters=model.get_params(deep=False),
         )
 
@@ -162,7 +166,7 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
         executor: Executor,
         attributes: Attributes,
         *,
-        starts: Callable[[int], np.ndarray | None] = lambda k: None,
+        starts: Callable[[int], np.ndarray | None] | None = None,
         dual_points: np.ndarray | None = None,
         improve: Callable[[list[SolveResult]], list[SolveResult]] | None = None,
         threads: int = 1,
@@ -190,11 +194,12 @@ class Estimator(CallbackSupportMixin, WithExecutor, BaseEstimator):
             tasks = FitTasks(self, *data, len(problems))
         memories = getattr(self, "_memories", {}) if settings.warm_start else {}
 
-        def start(k: int) -> Start:
-            return Start(
-                starts(k), memories.get(k), None if dual_points is None else dual_points[k]
-            )
+        def start_of(k: int) -> Start:
+            w = None if starts is None else starts(k)
+            return Start(w, memories.get(k), None if dual_points is None else dual_points[k])
 
+        cold = starts is None and dual_points is None and not memories
+        start = None if cold else start_of
         # Callbacks and checkpoints need one problem after the other.
         in_turn = tasks is not None or settings.callback or settings.checkpoint is not None
         if threads > 1 and len(problems) > 1 and not in_turn:
@@ -375,7 +380,7 @@ class LinearModel(CutModel):
                 settings,
                 executor,
                 partial(self._linear_attributes, form),
-                starts=(lambda k: None) if start is None else partial(form.point, *start),
+                starts=None if start is None else partial(form.point, *start),
                 dual_points=dual_points,
                 threads=threads,
             )

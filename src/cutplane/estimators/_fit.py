@@ -198,8 +198,8 @@ class Run:
         Called with every iteration. If it returns a true value, the run stops.
     watched : bool
         Whether a callback needs the point of every iteration.
-    random : RandomState
-        The random generator of the fit.
+    rng : callable
+        Returns a new random generator for this problem, with a seed from the generator of the fit.
     start : ndarray or None
         Where to start, in the shape of a result's ``w``.
     memory : Memory or None
@@ -222,7 +222,7 @@ class Run:
     stop: StopRule
     observe: Observer
     watched: bool
-    random: np.random.RandomState
+    rng: Callable[[], np.random.Generator]
     start: np.ndarray | None
     memory: Memory | None
     digest: bytes
@@ -230,10 +230,6 @@ class Run:
     on_path: bool
     file: CheckpointFile | None
     state: dict[str, Any] | None
-
-    def rng(self) -> np.random.Generator:
-        """A new random generator for this problem, with a seed from the generator of the fit."""
-        return np.random.default_rng(self.random.randint(2**31 - 1))
 
 
 @dataclass(frozen=True)
@@ -350,7 +346,7 @@ def solve(
     executor: Executor,
     *,
     Cs: Sequence[float] | None = None,
-    starts: Callable[[int], Start] = lambda k: Start(),
+    starts: Callable[[int], Start] | None = None,
     tasks: FitTasks | None = None,
     attributes: Attributes | None = None,
     complete: bool = True,
@@ -389,7 +385,7 @@ def solve(
                 fit.solve(number, Start(fit.results[before].w, fit.memories.get(before)))
                 fit.memories.pop(before, None)
             else:
-                fit.solve(number, starts(number))
+                fit.solve(number, Start() if starts is None else starts(number))
         except KeyboardInterrupt:  # between two problems; within a problem the solver catches it
             if not fit.results or fit.ended:
                 raise
@@ -426,10 +422,10 @@ class _Fit:
     solver: Any = None  # of the current problem
     data: bytes = b""  # digest of the data, if it is needed
     file: CheckpointFile | None = None
+    random: np.random.RandomState | None = None  # of the fit, if a solver has asked for one
 
     def __post_init__(self) -> None:
         settings, first = self.settings, self.problems[0]
-        self.random = random_of(settings.random_state)
         if self.Cs is None and (settings.checkpoint is not None or settings.warm_start):
             self.data = first.data_digest()
         if self.Cs is None and settings.checkpoint is not None:
@@ -471,7 +467,7 @@ class _Fit:
                     stop=settings.stop(0.0 if self.ended else max(0.0, left)),
                     observe=partial(self._observe, problem, show),
                     watched=settings.callback is not None or self.tasks is not None,
-                    random=self.random,
+                    rng=self._rng,
                     start=start.w if known.start is None else known.start,
                     memory=memory,
                     digest=digest,
@@ -490,6 +486,11 @@ class _Fit:
             self.solver = None  # the solver refers to this object; end the cycle to free both
         if self.tasks is not None:
             self.tasks.end_problem()
+
+    def _rng(self) -> np.random.Generator:
+        if self.random is None:
+            self.random = random_of(self.settings.random_state)
+        return np.random.default_rng(self.random.randint(2**31 - 1))
 
     def _observe(
         self, problem: Problem, show: Callable[[Iteration], None] | None, record: Iteration

@@ -30,7 +30,7 @@ def solve_in_parallel(
     settings: Settings,
     threads: int,
     executor: Executor,
-    starts: Callable[[int], Start],
+    starts: Callable[[int], Start] | None,
 ) -> Fitted:
     """As ``solve``, with problems side by side. It supports no checkpoints and no callbacks.
 
@@ -54,7 +54,7 @@ def solve_in_parallel(
     def solve_one(k: int) -> None:
         nonlocal interrupted
         with making:  # threads make problems and starts one at a time
-            problem, start = problems[k], starts(k)
+            problem, start = problems[k], Start() if starts is None else starts(k)
         over = end.is_set()  # then do one iteration, so that the model is complete
         left = settings.time_limit - (time.perf_counter() - began)
         own = dataclasses.replace(
@@ -109,5 +109,5 @@ def _random_states(settings: Settings, count: int) -> list[np.random.RandomState
         return states
     for k in range(count):
         states[k] = copy.deepcopy(random)
-        random.randint(2**31 - 1)  # as ``Run.rng`` does
+        random.randint(2**31 - 1)  # as ``_Fit._rng`` does
     return states

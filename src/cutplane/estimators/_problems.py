@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..cluster.rows import RemoteMatrix
     from ..data import BlockedMatrix
     from ..objective.structured import JointModel
-    from ..solvers import BundleSolver, CutPosition
+    from ..solvers import BundleSolver
 
     Matrix = BlockedMatrix | RemoteMatrix
 
@@ -47,18 +47,16 @@ LARGE = 1 << 25
 NUMBERS_PER_SCORE = 5
 
 
-def cut_position(solver: str) -> CutPosition | None:
-    """Where a solver takes the next cut: ``cpa`` at the reduced problem's solution."""
-    return None if solver == "cpa" else solvers.AdaptivePosition()
-
-
 def bundle_solver(
-    oracle: LinearOracle, C: float, run: Run, bounds: Bounds | None = None
+    oracle: Any, C: float, run: Run, bounds: Bounds | None = None, cheap_cut: Any = None
 ) -> BundleSolver:
-    """Cutting planes for a linear model, perhaps with bounds on w."""
-    position = cut_position(run.settings.solver)
+    """Cutting planes for a linear model, perhaps with bounds on w.
+
+    ``cpa`` takes a cut at the reduced problem's solution, ``ocas`` nearer to the best point.
+    """
+    position = None if run.settings.solver == "cpa" else solvers.AdaptivePosition()
     if bounds is None:
-        return solvers.BundleSolver(oracle, C, run.stop, position, run.observe)
+        return solvers.BundleSolver(oracle, C, run.stop, position, run.observe, cheap_cut)
     from ..solvers.bounded import BoundedBundleSolver
 
     box = bounds.box(oracle.dimension, oracle.constant != 0.0)
@@ -366,8 +364,7 @@ class JointProblem(Problem):
             rng = np.random.default_rng(0)  # the same model every time
             kept = None if run.memory is None else run.memory.dual_point
             return ready(solver(oracle, C, run.stop, rng, run.observe, kept), run)
-        position = cut_position(name)
-        made = solvers.BundleSolver(oracle, C, run.stop, position, run.observe, oracle.cheap_cut)
+        made = bundle_solver(oracle, C, run, cheap_cut=oracle.cheap_cut)
         return ready(made, run, crew=self.crew)
 
 

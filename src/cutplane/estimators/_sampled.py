@@ -23,13 +23,13 @@ from ..kernels import (
 from ..kernels.lowrank import projected
 from ..kernels.points import DensePoints, points_of
 from ..result import SolveResult
-from ..risks import Risk, Scores, Targets
-from ..solvers import FixedPosition
+from ..risks import Risk, Targets
+from ..solvers import AdaptivePosition, CutPosition, FixedPosition
 from ..solvers.decomposition.verify import definiteness
 from ..solvers.row_ascent import RowAscentSolver
 from ..solvers.sampled import ConstantTimeSolver, SampledSolver
 from ._fit import Problem, Ready, Run, Settings
-from ._problems import cut_position, ready
+from ._problems import ready
 
 # Points of sampled cuts should be farther apart than those of exact cuts. 0.3 took fewer iterations
 # than 0.1 and 0.5, and fewer than the adaptive rule for exact cuts, which takes noise for progress.
@@ -63,9 +63,9 @@ class CutBasisProblem(Problem):
     start: np.ndarray | None = None
 
     def solver(self, run: Run) -> Ready:
-        position = cut_position(run.settings.solver)
-        if position is not None and self.oracle.samples:
-            position = SAMPLED_POSITION
+        position: CutPosition | None = None
+        if run.settings.solver != "cpa":
+            position = SAMPLED_POSITION if self.oracle.samples else AdaptivePosition()
         C = run.C * self.total
         solver = SampledSolver(self.oracle, C, run.stop, position, run.observe)
         if self.start is not None:
@@ -161,7 +161,7 @@ def reduce_basis(
         w = np.zeros_like(result.w)
         w[projection.rows] = projection.coef[:, outputs].reshape(-1, *w.shape[1:])
         values = np.ascontiguousarray(scores[:, outputs].reshape(w.shape))
-        losses = risk.value(Scores(values, 0.0), targets)
+        losses = risk.value(values, 0.0, targets)
         primal = 0.5 * float(squares[outputs].sum()) + C * losses
         certificate = dataclasses.replace(
             result.certificate, primal=primal, dual=min(primal, result.certificate.dual)

@@ -359,7 +359,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 bounds=bounds,
             )
 
-        return form, Lazy(form.problems, make)
+        return form, [make(0)] if form.problems == 1 else Lazy(form.problems, make)
 
     def _check_dual_init(self, dual_init: Any, form: ModelForm, rows: int) -> np.ndarray:
         """A dual point per problem, divided by C."""

@@ -14,7 +14,7 @@ from .._checks import check_choice, check_number
 from ..cluster.rows import RemoteMatrix
 from ..data import BlockedMatrix
 from ..losses import LOSSES
-from ..risks import LossRisk, Scores, Targets
+from ..risks import LossRisk, Targets
 from ._attributes import check_linear, check_stored, stored_features
 from ._base import LinearModel, ModelForm
 from ._fit import Lazy, Ready, Run, Settings, warn_of, with_callbacks
@@ -34,8 +34,8 @@ class RegressionProblem(RowProblem):
 
     def solver(self, run: Run) -> Ready:
         y = self.targets.labels
-        far = Scores(y + np.abs(y) + 2.0 * self.risk.loss[0], 0.0)  # beyond ε, too
-        least = ROUNDING * run.C * self.risk.value(far, self.targets)
+        far = y + np.abs(y) + 2.0 * self.risk.loss[0]  # beyond ε, too
+        least = ROUNDING * run.C * self.risk.value(far, 0.0, self.targets)
         stop = replace(run.stop, absolute=max(run.stop.absolute, least))
         return super().solver(replace(run, stop=stop))
 
@@ -217,7 +217,7 @@ default='epsilon_insensitive'
                 label, matrix, form.constant, targets, risk, form.free_bias, bounds=bounds
             )
 
-        return form, Lazy(len(values), make)
+        return form, [make(0)] if len(values) == 1 else Lazy(len(values), make)
 
     def _linear_attributes(
         self, form: ModelForm, points: list[tuple[np.ndarray, float]]

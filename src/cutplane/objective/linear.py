@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..data import BlockedMatrix, BlockSum
-from ..data.blocks import Block, CSRBlock, RowMajorBlock, read_only
+from ..data.blocks import Block
 from ..data.sums import SumPlan, room_for
 from ..exec import Executor
 from ..loops import bounded, vectors
@@ -41,7 +41,12 @@ Slack = Callable[[float, float], float]
 
 
 class Products(Protocol):
-    """The products X·w and Xᵀ·coef, of rows in this process or on workers."""
+    """The products X·w and Xᵀ·coef, of rows in this process or on workers.
+
+    ``shape`` is that of w: a row more for the constant feature, if any, and a column per output.
+    """
+
+    shape: tuple[int, ...]
 
     def scores(self, w: np.ndarray, out: Any) -> None:
         """out = X·w."""
@@ -88,11 +93,12 @@ class RowsElsewhere(Protocol):
 
 def products_of(
     matrix: BlockedMatrix | RowsElsewhere,
-    shape: tuple[int, ...],
+    outputs: int | None,
     constant: float,
     executor: Executor,
 ) -> Products:
-    """The products with a matrix, for w of the given shape."""
+    """The products with a matrix, for so many scores per row."""
+    shape = (matrix.shape[1] + (constant != 0.0), *(() if outputs is None else (outputs,)))
     updates = len(matrix.blocks) <= room_for(shape) and matrix.n_stored >= WORTH_UPDATES
     if isinstance(matrix, BlockedMatrix):
         return RowProducts(matrix, shape, constant, executor, updates)
@@ -130,6 +136,7 @@ class RowProducts:
         updates: bool,
         plan: SumPlan | None = None,
     ) -> None:
+        self.shape = shape
         self._matrix = matrix
         self._constant = constant
         self._executor = executor
@@ -164,12 +171,12 @@ class RowProducts:
                 out[...] = 0.0
             outs[0][...] = start if w.ndim > 1 else start[0]
             return
+        kernel = bounded.precise_scores if len(outs) == 3 else bounded.scores
         tables = [out.reshape(len(self._matrix), -1) for out in outs]
 
         def part(k: int, block: Block) -> None:
             rows = self._matrix.slice(k)
-            scores = bounded_scores(block, precise=len(outs) == 3)
-            scores(columns, start, *(table[rows] for table in tables))
+            kernel(*block.flat(), columns, start, *(table[rows] for table in tables))
 
         self._matrix.run(part, self._executor)
 
@@ -177,8 +184,8 @@ class RowProducts:
         """Xᵀ·coef, as for all ``Products``; ``node_sums`` gets a sum for each node of the plan."""
         self._age = 0 if self._age >= MOST_UPDATES else self._age + 1
 
-        def part(k: int, block: Block, total: np.ndarray) -> None:
-            rows = coef[self._matrix.slice(k)]
+        def part(k: int, block: Block) -> None:
+            rows, total = coef[self._matrix.slice(k)], self._sum.array(k)
             if not (self._updates and self._update(k, rows, block, total)):
                 total[...] = 0.0
                 block.add_gradient(rows, total)
@@ -223,33 +230,6 @@ class RowProducts:
         self._sum.restore(sums)
 
 
-def bounded_scores(block: Block, precise: bool) -> Callable[..., None]:
-    """A function (w, start, outputs) → None for X·w + start of a block, with bounds on rounding.
-
-    With ``precise`` there are three outputs, otherwise two; see ``loops.bounded``.
-    """
-    return partial(bounded.precise_scores if precise else bounded.scores, *flat_block(block))
-
-
-FlatRows = tuple[np.ndarray, np.ndarray | None, np.ndarray]
-
-
-def flat_block(block: Block) -> FlatRows:
-    """Values, columns and starts of the rows of a block; columns of data are copied."""
-    if isinstance(block, CSRBlock):
-        return block.values, block.indices, block.starts
-    x = block.x if isinstance(block, RowMajorBlock) else block.xt[:, block.first :].T[: block.rows]
-    x = np.ascontiguousarray(x)
-    return read_only(x.reshape(-1)), None, np.arange(len(x) + 1) * x.shape[1]
-
-
-def w_shape(
-    matrix: BlockedMatrix | RowsElsewhere, constant: float, outputs: int | None
-) -> tuple[int, ...]:
-    """The shape of w: a row more for the constant feature, if any, and a column per output."""
-    return (matrix.shape[1] + (constant != 0.0), *(() if outputs is None else (outputs,)))
-
-
 class LinearOracle:
     """Cuts and lines for a linear model.
 
@@ -281,12 +261,16 @@ class LinearOracle:
         self.score_risk = score_risk
         self.executor = score_risk.executor
         self.constant = constant
-        self._w_shape = w_shape(matrix, constant, score_risk.outputs)
+        if products is None:
+            products = products_of(matrix, score_risk.outputs, constant, self.executor)
+        self._products = products
+        self._w_shape = products.shape
         self.dimension = math.prod(self._w_shape)
-        self._products = products or products_of(matrix, self._w_shape, constant, self.executor)
         self._proving: tuple[Point, ...] | None = None  # room for errors, and for more digits
         # These need scores only, so the risk itself does them.
         self.blend, self.descend = score_risk.blend, score_risk.descend
+        # The next cut is computed from all rows, not by an update of earlier sums.
+        self.forget_cuts = products.start_anew
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """The part of w whose square counts in the objective of the user's problem, flat."""
@@ -354,10 +338,6 @@ class LinearOracle:
         self._products.start_anew(forget=True)
         self._products.scores(point.w, point.scores)
 
-    def forget_cuts(self) -> None:
-        """Compute the next cut from all rows, not by an update of earlier sums."""
-        self._products.start_anew()
-
     def state(self) -> dict[str, Any]:
         """First guesses of the searches.
 
@@ -410,8 +390,7 @@ class RowOracle(LinearOracle):
         free_bias: bool = False,
         slack: Slack | None = None,
     ) -> None:
-        shape = w_shape(matrix, constant, risk.outputs)
-        products = products_of(matrix, shape, constant, executor)
+        products = products_of(matrix, risk.outputs, constant, executor)
         passes = None
         if not isinstance(matrix, BlockedMatrix):
             passes = partial(matrix.passes, targets, risk)

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..exec import Executor
 from ..loops.bounded import MANY, ROUNDING
-from ..risks import Scores
 from .search import Bracket, LineValue
 
 
@@ -65,10 +64,6 @@ class Point:
     tolerance: float = 0.0
     bracket: Bracket | None = None
     error: float = 0.0
-
-    def view(self) -> Scores:
-        """The scores with the bias."""
-        return Scores(self.scores, self.bias)
 
     def mixture(self) -> tuple[float, float, float]:
         """Two biases, and the share of the second in the coefficients of a plane."""

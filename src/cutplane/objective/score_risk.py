@@ -29,9 +29,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial, reduce
 from itertools import pairwise
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,9 @@ import numpy as np
 from ..exec import Executor, SerialExecutor
 from ..loops import vectors
 from ..loops.bounded import MANY, ROUNDING
-from ..risks import ListwiseRisk, Risk, Scores, Targets
+from ..risks import ListwiseRisk, Risk, Targets
 from .point import Line, Point
-from .search import INNER, Bracket, find_bracket, minimise
+from .search import LineValue, find_bracket, minimise
 
 # A pass over this many scores takes several times as long as the call from Python.
 CHUNK_NUMBERS = 1 << 13
@@ -58,24 +59,6 @@ BIAS_PART = 0.1
 # If a step along the straight line of w and bias gains less than this part of the line's tolerance,
 # the line of min_b R is searched.
 ENOUGH = 0.04
-
-
-def blend_scores(
-    start: np.ndarray,
-    end: np.ndarray,
-    k: float,
-    into: np.ndarray,
-    slices: Sequence[slice],
-    executor: Executor,
-) -> None:
-    """into = start + k(end − start), in chunks of rows."""
-
-    def part(number: int) -> None:
-        rows = slices[number]
-        a, b, out = start[rows], end[rows], into[rows]
-        vectors.blend(a.reshape(-1), b.reshape(-1), k, out.reshape(-1))
-
-    executor.run(part, len(slices))
 
 
 class ScoreRisk(ABC):
@@ -129,9 +112,6 @@ class ScoreRisk(ABC):
             self.slices += [slice(low, high) for low, high in pairwise(inner)]
         self.light = bool(work * np.prod(self.shape) < WORTH_THREADS)
         self.runner: Executor = SerialExecutor() if self.light else executor
-        self._blend: Callable[[Any, Any, float, Any], None] = partial(
-            blend_scores, slices=self.slices, executor=self.runner
-        )
         self._step_guess = 1.0
 
     def new_point(self, w: np.ndarray) -> Point:
@@ -177,7 +157,11 @@ class ScoreRisk(ABC):
         into.w = w
         into.bias = start.bias + k * (end.bias - start.bias)
         into.bracket = None
-        self._blend(start.scores, end.scores, k, into.scores)
+        self._blend_scores(start.scores, end.scores, into.scores, k)
+
+    def _blend_scores(self, start: Any, end: Any, into: Any, k: float) -> None:
+        """into = start + k(end − start)."""
+        self.run(lambda rows: blend(start[rows], end[rows], into[rows], k))
 
     def between(self, start: Point, end: Point, k: float) -> Point:
         """The point start + k(end − start) in a buffer of its own."""
@@ -204,20 +188,27 @@ class ScoreRisk(ABC):
         return self.runner.run(lambda k: function(self.slices[k]), len(self.slices))
 
 
+def blend(
+    start: np.ndarray, end: np.ndarray, into: np.ndarray, k: float, targets: Any = None
+) -> None:
+    """into = start + k(end − start), for the scores of some rows."""
+    vectors.blend(start.reshape(-1), end.reshape(-1), k, into.reshape(-1))
+
+
 # -- sums over rows -----------------------------------------------------------
 
 
 class RowPasses:
     """Passes over rows in this process.
 
-    Rows on workers have a class with the same methods. An answer has one entry per chunk of rows,
-    in the order of the chunks, and callers add the entries in this order. Arguments and answers are
-    small, except for the scores themselves, which callers only pass on and never read.
+    Rows on workers have a class with the same methods. Arguments and answers are small, except for
+    the scores themselves, which callers only pass on and never read.
 
     Parameters
     ----------
     targets : Targets
-    risk : Risk
+    outputs : int or None
+        Scores per row; None for one number.
     slices : sequence of slice
         The rows, in chunks.
     executor : Executor
@@ -232,100 +223,56 @@ class RowPasses:
     coef: Any
 
     def __init__(
-        self, targets: Targets, risk: Risk, slices: Sequence[slice], executor: Executor
+        self, targets: Targets, outputs: int | None, slices: Sequence[slice], executor: Executor
     ) -> None:
         rows = len(targets.weights)
-        self._risk = risk
         self._slices = slices
         self._targets = [targets[rows] for rows in slices]
         self._executor = executor
-        self._shape = (rows,) if risk.outputs is None else (rows, risk.outputs)
+        self._shape = (rows,) if outputs is None else (rows, outputs)
         self.coef = np.empty(self._shape)
-
-    def _run(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> list[Any]:
-        """For every chunk, call function(its rows of ``arrays``, *others, its targets)."""
-        if len(self._slices) == 1:
-            return [function(*arrays, *others, self._targets[0])]
-
-        def chunk(k: int) -> Any:
-            rows = self._slices[k]
-            return function(*(array[rows] for array in arrays), *others, self._targets[k])
-
-        return self._executor.run(chunk, len(self._slices))
 
     def new_scores(self) -> Any:
         """Room for the scores of a point."""
         return np.zeros(self._shape)
 
-    def blend(self, start: Any, end: Any, k: float, into: Any) -> None:
-        """Scores at start + k(end − start)."""
-        blend_scores(start, end, k, into, self._slices, self._executor)
-
-    def value(self, at: Scores) -> list[float]:
-        """Σ weight·loss."""
-        return self._run(self._risk.value, (at,))
-
-    def upper(self, at: Scores, low: Any, errors: Any) -> list[float]:
-        """An upper bound on Σ weight·loss, for scores that are off by at most ``errors``.
-
-        ``low`` are further digits of the scores, if there are any.
-        """
-        high = at.values
-        if at.bias:
-            high = high + at.bias
-            errors = errors + ROUNDING * np.abs(high)
-        further = np.zeros(self._shape) if low is None else low
-        return self._run(self._risk.upper, (high, further, errors))
-
-    def line_slopes(self, start: Scores, end: Scores, steps: np.ndarray) -> list[np.ndarray]:
-        """Derivatives in k at start + k(end − start), for several k."""
-        return self._run(self._risk.line_slopes, (start, end), steps)
-
-    def bias_slopes(self, scores: Any, biases: np.ndarray) -> list[np.ndarray]:
-        """Derivatives in the bias, at several."""
-        return self._run(self._risk.bias_slopes, (scores,), biases)
-
-    def fill(self, scores: Any, low: float, high: float, part: float) -> None:
-        """Set the coefficients to a mixture of those at two biases.
-
-        The coefficients at ``low`` count ``1 − part``, the coefficients at ``high`` count ``part``.
-
-        Any such mixture is the plane of a cut.
-        """
-        self._run(self._risk.coefficients, (scores, self.coef), (low, high, part))
-
     def set_coef(self, coef: np.ndarray) -> None:
         """Set the coefficients to the given ones."""
         self.coef[...] = coef
 
-    def offset(self) -> list[float]:
-        """Offset of the plane that has the coefficients."""
-        return self._run(self._risk.offset, (self.coef,))
+    def run(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> list[Any]:
+        """For every chunk of rows, call function(its rows of ``arrays``, *others, its targets).
 
-    def weigh(self) -> list[np.ndarray]:
-        """Sums of the positive and of minus the negative coefficients."""
+        Returns the answers in the order of the chunks, and callers add them in this order. An array
+        may be None.
+        """
+        if len(self._slices) == 1:
+            return [function(*arrays, *others, self._targets[0])]
 
-        def weigh(coef: np.ndarray, targets: Targets) -> np.ndarray:
-            negative = np.minimum(coef, 0.0).sum()
-            return np.array([coef.sum() - negative, -negative])
+        def chunk(k: int) -> Any:
+            rows = self._slices[k]
+            own = (None if array is None else array[rows] for array in arrays)
+            return function(*own, *others, self._targets[k])
 
-        return self._run(weigh, (self.coef,))
+        return self._executor.run(chunk, len(self._slices))
 
-    def scale(self, sign: float, factor: float) -> None:
-        """Multiply the coefficients of one sign."""
+    change = run  # for functions that only write: on workers there is no answer to wait for
 
-        def scale(coef: np.ndarray, targets: Targets) -> None:
-            coef *= np.where(coef * sign > 0.0, factor, 1.0)
 
-        self._run(scale, (self.coef,))
+def weigh(coef: np.ndarray, targets: Targets) -> np.ndarray:
+    """Sums of the positive and of minus the negative coefficients of some rows."""
+    negative = np.minimum(coef, 0.0).sum()
+    return np.array([coef.sum() - negative, -negative])
 
-    def slope(self, start: Any, end: Any) -> list[float]:
-        """Derivative of the plane with the coefficients, in the direction from start to end."""
 
-        def slope(coef: np.ndarray, a: np.ndarray, b: np.ndarray, targets: Targets) -> float:
-            return float(np.einsum("i,i->", coef, b - a))
+def scale(coef: np.ndarray, sign: float, factor: float, targets: Targets) -> None:
+    """Multiply the coefficients of one sign."""
+    coef *= np.where(coef * sign > 0.0, factor, 1.0)
 
-        return self._run(slope, (self.coef, start, end))
+
+def slope(coef: np.ndarray, start: np.ndarray, end: np.ndarray, targets: Targets) -> float:
+    """Derivative of the plane with these coefficients, in the direction from start to end."""
+    return float(np.einsum("i,i->", coef, end - start))
 
 
 class RowScoreRisk(ScoreRisk):
@@ -362,10 +309,9 @@ class RowScoreRisk(ScoreRisk):
         self.risk = risk
         self.free_bias = free_bias
         if passes is None:
-            self.passes = RowPasses(targets, risk, self.slices, self.runner)
+            self.passes = RowPasses(targets, risk.outputs, self.slices, self.runner)
         else:
             self.passes = passes(self.slices, self.light)
-        self._blend = self.passes.blend
 
     def new_point(self, w: np.ndarray) -> Point:
         return Point(w, self.passes.new_scores())
@@ -376,17 +322,17 @@ class RowScoreRisk(ScoreRisk):
             return
         guess = point.bias if np.isfinite(point.bias) else 0.0
         first = guess + max(BIAS_REACH, 1e-3 * abs(guess)) * BIASES
-        search = find_bracket(first, self.total * point.tolerance, smooth=self.risk.smooth)
-        biases, point.bracket = next(search)
         classes = None if np.any(point.w) else self._classes
-        while len(biases):
-            if classes is None:
-                slopes = reduce(np.add, self.passes.bias_slopes(point.scores, biases))
-            else:
-                slopes = self.risk.bias_slopes(np.zeros(2), biases, classes)
-            biases, point.bracket = search.send(slopes)
-        search.close()
+        if classes is None:
+            slopes = partial(self._sum, self.risk.bias_slopes, (point.scores,))
+        else:
+            slopes = partial(self._slopes_of_classes, classes)
+        enough = self.total * point.tolerance
+        point.bracket = find_bracket(slopes, first, enough, smooth=self.risk.smooth)
         point.bias = point.bracket.point
+
+    def _slopes_of_classes(self, classes: Targets, biases: np.ndarray) -> np.ndarray:
+        return self.risk.bias_slopes(np.zeros(2), biases, classes)
 
     @cached_property
     def _classes(self) -> Targets | None:
@@ -399,18 +345,26 @@ class RowScoreRisk(ScoreRisk):
         return Targets(np.array([-1.0, 1.0]), sizes, self.total)
 
     def evaluate(self, point: Point) -> None:
-        point.risk = sum(self.passes.value(point.view())) / self.total
+        point.risk = self._sum(self.risk.value, (point.scores,), point.bias) / self.total
 
     def upper(self, point: Point, low: Any, errors: Any) -> float:
-        value = sum(self.passes.upper(point.view(), low, errors))
+        value = self._sum(self.risk.upper, (point.scores, low, errors), point.bias)
         return value / self.total * (1.0 + (MANY + len(self.slices)) * ROUNDING)
+
+    def _sum(self, function: Callable[..., Any], arrays: Sequence[Any], *others: Any) -> Any:
+        """The sum of a function over the chunks, in their order; see ``RowPasses.run``."""
+        return reduce(add, self.passes.run(function, arrays, *others))
+
+    def _blend_scores(self, start: Any, end: Any, into: Any, k: float) -> None:
+        self.passes.change(blend, (start, end, into), k)
 
     # -- planes ---------------------------------------------------------------
 
     def coefficients(self, point: Point) -> tuple[Any, float]:
         """As for every ``ScoreRisk``. With a free bias the point must have its best bias."""
-        self.passes.fill(point.scores, *point.mixture())
-        return self.passes.coef, sum(self.passes.offset())
+        coef = self.passes.coef
+        self.passes.change(self.risk.coefficients, (point.scores, coef), point.mixture())
+        return coef, self._sum(self.risk.offset, (coef,))
 
     def dual_plane(self, coef: np.ndarray) -> tuple[Any, float]:
         """The plane of any coefficients in the domain of the loss's conjugate, as ``coefficients``.
@@ -419,12 +373,13 @@ class RowScoreRisk(ScoreRisk):
         down first.
         """
         self.passes.set_coef(coef)
+        own = (self.passes.coef,)
         if self.free_bias:
-            above, below = reduce(np.add, self.passes.weigh()).tolist()
+            above, below = self._sum(weigh, own).tolist()
             if above != below:
                 sign = 1.0 if above > below else -1.0
-                self.passes.scale(sign, min(above, below) / max(above, below))
-        return self.passes.coef, sum(self.passes.offset())
+                self.passes.change(scale, own, sign, min(above, below) / max(above, below))
+        return *own, self._sum(self.risk.offset, own)
 
     # -- lines ----------------------------------------------------------------
 
@@ -437,14 +392,16 @@ class RowScoreRisk(ScoreRisk):
         then the search follows min_b R along the line of w.
         """
         start, end = line.start, line.end
-        a, b = start.view(), end.view()
-        search = self._steps(line, STEPS, INNER)
-        steps, bracket = next(search)
-        while len(steps):  # w and the bias move together
-            sums = reduce(np.add, self.passes.line_slopes(a, b, steps)) / self.total
-            steps, bracket = search.send(sums + line.slope + line.curvature * steps)
-        search.close()
-        k = bracket.point
+        scores, biases = (start.scores, end.scores), (start.bias, end.bias)
+
+        def slopes(steps: np.ndarray) -> np.ndarray:
+            """Derivatives where w and the bias move together."""
+            sums = self._sum(self.risk.line_slopes, scores, biases, steps) / self.total
+            return np.asarray(sums + line.slope + line.curvature * steps)
+
+        search = partial(find_bracket, tolerance=line.tolerance, lowest=0.0, highest=line.longest)
+        first = np.unique(np.minimum(self._step_guess * STEPS, line.longest))
+        k = search(slopes, first, smooth=self.risk.smooth).point
         point = self.spare if self.free_bias else start
         point.tolerance = BIAS_PART * line.tolerance
         if k > 0.0:
@@ -452,13 +409,8 @@ class RowScoreRisk(ScoreRisk):
         if self.free_bias:
             won = start.risk - line.value(k, point.risk) if k > 0.0 else 0.0
             if not line.straight and (k == 0.0 or won < ENOUGH * line.tolerance):
-                search = self._steps(line, STEPS[[0, 3]], 1)
-                steps, bracket = next(search)
-                while len(steps):
-                    slopes = [self._slope_at(line, step, point) for step in steps.tolist()]
-                    steps, bracket = search.send(np.array(slopes))
-                search.close()
-                k = bracket.point
+                first = np.unique(np.minimum(self._step_guess * STEPS[[0, 3]], line.longest))
+                k = search(partial(self._slopes_at, line, point), first, at_once=1).point
                 if k > 0.0:
                     self.blend(start, end, k, point)
             if k > 0.0:
@@ -472,23 +424,17 @@ class RowScoreRisk(ScoreRisk):
             self._step_guess = k
         return k
 
-    def _steps(
-        self, line: Line, first: np.ndarray, at_once: int
-    ) -> Generator[tuple[np.ndarray, Bracket], np.ndarray, None]:
-        """A search for the k at which an increasing derivative along a line is zero."""
-        first = np.unique(np.minimum(self._step_guess * first, line.longest))
-        limits = {"lowest": 0.0, "highest": line.longest}
-        smooth = self.risk.smooth and at_once > 1
-        return find_bracket(first, line.tolerance, at_once=at_once, smooth=smooth, **limits)
-
-    def _slope_at(self, line: Line, k: float, point: Point) -> float:
-        """The derivative at k of the minimum over the bias. Moves ``point`` there."""
-        start, end = line.start, line.end
-        self._move(start, end, k, point)
-        self.find_bias(point)
-        self.passes.fill(point.scores, *point.mixture())
-        plane = sum(self.passes.slope(start.scores, end.scores)) / self.total
-        return plane + line.slope + line.curvature * k
+    def _slopes_at(self, line: Line, point: Point, steps: np.ndarray) -> np.ndarray:
+        """The derivatives at some k of the minimum over the bias. Moves ``point`` there."""
+        start, end, coef = line.start, line.end, self.passes.coef
+        slopes = []
+        for k in steps.tolist():
+            self._move(start, end, k, point)
+            self.find_bias(point)
+            self.passes.change(self.risk.coefficients, (point.scores, coef), point.mixture())
+            plane = self._sum(slope, (coef, start.scores, end.scores)) / self.total
+            slopes.append(plane + line.slope + line.curvature * k)
+        return np.array(slopes)
 
 
 # -- risks of all scores at once ----------------------------------------------
@@ -498,6 +444,7 @@ class Planes(ABC):
     """The search along a line where every point keeps the plane that touches the risk there."""
 
     _step_guess: float
+    kept: tuple[Point, Point]  # for what a search has seen
 
     @abstractmethod
     def blend(self, start: Point, end: Point, k: float, into: Point) -> None:
@@ -507,10 +454,6 @@ class Planes(ABC):
     def slopes(self, line: Line) -> Callable[[Point], float]:
         """What gives the derivative along a line of the plane at a point."""
 
-    @abstractmethod
-    def kept_points(self) -> tuple[Point, Point]:
-        """Two points for what a search has seen."""
-
     def descend(self, line: Line) -> float:
         """Move the start of a line to the minimum on it; returns its k.
 
@@ -518,26 +461,27 @@ class Planes(ABC):
         """
         start, end = line.start, line.end
         slope = self.slopes(line)
-        best, last = self.kept_points()
+        best, last = self.kept
         lowest, lowest_k = math.inf, -1.0
-        search = minimise(
+
+        def at(k: float) -> LineValue:
+            nonlocal best, last, lowest, lowest_k
+            self.blend(start, end, k, last)
+            here = line.at(k, last.risk, slope(last))
+            if here.value < lowest:  # keep it: by convexity the answer is the best one
+                lowest, lowest_k = here.value, k
+                best, last = last, best
+            return here
+
+        k = minimise(
+            at,
             line.at(0.0, start.risk, slope(start)),
             self._step_guess,
             line.tolerance,
             longest=line.longest,
             curvature=line.curvature,
             known=line.at(1.0, end.risk, slope(end)),
-        )
-        trial, found = next(search)
-        while trial is not None:
-            self.blend(start, end, trial, last)
-            here = line.at(trial, last.risk, slope(last))
-            if here.value < lowest:  # keep it: by convexity the answer is the best one
-                lowest, lowest_k = here.value, trial
-                best, last = last, best
-            trial, found = search.send(here)
-        search.close()
-        k = found.k
+        ).k
         if k == 0.0:
             return k
         if k == lowest_k:
@@ -567,11 +511,8 @@ class PlaneScoreRisk(Planes, ScoreRisk):
         return point.coef, point.offset
 
     @cached_property
-    def _second(self) -> Point:
-        return self.new_point(np.empty(0))
-
-    def kept_points(self) -> tuple[Point, Point]:
-        return self._second, self.spare
+    def kept(self) -> tuple[Point, Point]:  # type: ignore[override]
+        return self.new_point(np.empty(0)), self.spare
 
 
 class ListwiseScoreRisk(PlaneScoreRisk):

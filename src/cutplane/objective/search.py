@@ -1,9 +1,5 @@
 """Minima of convex functions of one variable: steps along a line, and the bias.
 
-A search is a generator. It yields the points that it wants to know, and the caller sends back the
-function there. The caller must close the generator at the end: Python would lose an interrupt that
-arrives while it discards an open generator.
-
 ``find_bracket`` needs only derivatives, at several points at a time, because for sums over rows a
 pass at several points costs little more than a pass at one point. Take a bracket low < high with
 slopes g₋ ≤ 0 ≤ g₊, and the point where the chord of the slopes is zero. There the function exceeds
@@ -20,8 +16,7 @@ scores at once, for which each point is expensive. ``newton`` needs two derivati
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -43,40 +38,38 @@ MOST_EVALUATIONS = 30
 SMALL_STEP = 1e-13
 
 
-@dataclass(frozen=True)
 class Bracket:
     """Two points with slopes of opposite sign, between which the minimum lies.
+
+    Parameters
+    ----------
+    low, high : float
+    low_slope, high_slope : float, default=0
+        low_slope ≤ 0 ≤ high_slope. If the search has met a minimum, both are 0 and low = high.
 
     Attributes
     ----------
     low, high : float
-    low_slope, high_slope : float
-        low_slope ≤ 0 ≤ high_slope. If the search has met a minimum, both are 0 and low = high.
+    part : float
+        The zero of the chord of the slopes, from 0 at low to 1 at high.
+    point : float
+        The same as a point.
+    excess : float
+        An upper bound on how much the function at ``point`` exceeds its minimum.
     """
 
-    low: float
-    high: float
-    low_slope: float
-    high_slope: float
-
-    @property
-    def part(self) -> float:
-        """The zero of the chord of the slopes, from 0 at low to 1 at high."""
-        rise = self.high_slope - self.low_slope
-        return -self.low_slope / rise if rise > 0.0 else 0.0
-
-    @property
-    def point(self) -> float:
-        """The zero of the chord of the slopes."""
-        return self.low + self.part * (self.high - self.low)
-
-    @property
-    def excess(self) -> float:
-        """An upper bound on how much the function at ``point`` exceeds its minimum."""
-        return (self.high - self.low) * self.part * self.high_slope
+    def __init__(
+        self, low: float, high: float, low_slope: float = 0.0, high_slope: float = 0.0
+    ) -> None:
+        rise = high_slope - low_slope
+        self.low, self.high = low, high
+        self.part = -low_slope / rise if rise > 0.0 else 0.0
+        self.point = low + self.part * (high - low)
+        self.excess = (high - low) * self.part * high_slope
 
 
 def find_bracket(
+    slopes_at: Callable[[np.ndarray], np.ndarray],
     first: np.ndarray,
     tolerance: float,
     *,
@@ -84,14 +77,13 @@ def find_bracket(
     highest: float = math.inf,
     at_once: int = INNER,
     smooth: bool = False,
-) -> Generator[tuple[np.ndarray, Bracket], np.ndarray, None]:
+) -> Bracket:
     """A bracket whose ``point`` is within ``tolerance`` of the minimum of a convex function.
-
-    Yields the next points, increasing, and the bracket so far; the caller sends the derivatives at
-    these points. The search has ended when it yields no points.
 
     Parameters
     ----------
+    slopes_at : callable
+        The derivatives at some points, which increase.
     first : ndarray
         The first points, increasing, within the limits.
     tolerance : float
@@ -110,14 +102,13 @@ def find_bracket(
     flat: float | None = None  # a point at which the slope was zero
     reach, growth = float(first[-1] - first[0]) or 1.0, GROWTH
     same_end = 0  # passes in a row that have moved only one end of the bracket
-    points, bracket = first, Bracket(float(first[0]), float(first[0]), 0.0, 0.0)
+    points = first
+    bracket = Bracket(float(first[0]), float(first[0]))
     for _ in range(MOST_PASSES):
         before = low, high
-        slopes = yield points, bracket
-        for point, slope in zip(points.tolist(), slopes.tolist(), strict=True):
+        for point, slope in zip(points.tolist(), slopes_at(points).tolist(), strict=True):
             if math.isnan(slope):
-                yield np.empty(0), Bracket(point, point, 0.0, 0.0)
-                return
+                return Bracket(point, point)
             if slope == 0.0 and flat is None:
                 flat = point
             if slope < 0.0:
@@ -129,8 +120,7 @@ def find_bracket(
             end, limit = (high[0], lowest) if high is not None else (float(points[-1]), highest)
             if end == limit or abs(end) >= FAR:
                 end = end if flat is None or end == limit else flat
-                bracket = Bracket(end, end, 0.0, 0.0)
-                break
+                return Bracket(end, end)
             beyond = max(end - reach, limit) if low is None else min(end + reach, limit)
             points = np.array([beyond])
             reach, growth = min(reach * growth, FAR), min(growth * growth, FAR)
@@ -148,7 +138,7 @@ def find_bracket(
         points = np.array(sorted(p for p in inside if low[0] < p < high[0]))
         if not len(points):
             break
-    yield np.empty(0), bracket
+    return bracket
 
 
 class LineValue(NamedTuple):
@@ -160,6 +150,7 @@ class LineValue(NamedTuple):
 
 
 def minimise(
+    at: Callable[[float], LineValue],
     start: LineValue,
     guess: float,
     tolerance: float,
@@ -167,11 +158,8 @@ def minimise(
     longest: float = math.inf,
     curvature: float = 0.0,
     known: LineValue | None = None,
-) -> Generator[tuple[float | None, LineValue], LineValue, None]:
+) -> LineValue:
     """The minimum over k ≥ 0 of a convex function of one variable.
-
-    Yields the next k, and the best point so far; the caller sends the function at k. The search
-    has ended when it yields None.
 
     It keeps a bracket whose ends have derivatives of opposite sign. Through each end
     there is a parabola below the function. The value at which the two parabolas meet is
@@ -180,6 +168,8 @@ def minimise(
 
     Parameters
     ----------
+    at : callable
+        The function at k.
     start : LineValue
         At 0.
     guess : float
@@ -204,7 +194,7 @@ def minimise(
             k = _inside(start, known, curvature, 0) if guess >= 0.98 * known.k else k
     outside = within = 0  # evaluations
     while not done:
-        here = yield k, best
+        here = at(k)
         # NaN counts as a negative slope while there is no bracket, and as a positive one inside.
         if here.slope >= 0.0 or (within and not here.slope < 0.0):
             high = here
@@ -226,7 +216,7 @@ def minimise(
             k = _inside(low, high, curvature, within)
             within += 1
             done = not low.k < k < high.k
-    yield None, best
+    return best
 
 
 def _meeting(low: LineValue, high: LineValue, curvature: float) -> float:

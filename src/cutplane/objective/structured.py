@@ -144,7 +144,7 @@ class StructuredOracle(Planes):
         self.dimension = model.dimension
         self.passes = 0
         self._step_guess = 1.0
-        self._kept = self.new_point(), self.new_point()  # spare points for intermediate results
+        self.kept = self.new_point(), self.new_point()  # spare points for intermediate results
 
     def regularised(self, w: np.ndarray) -> np.ndarray:
         """All of w counts in the objective."""
@@ -215,15 +215,11 @@ class StructuredOracle(Planes):
         """What gives the derivative along a line of the plane at a point."""
         return self.model.slopes(line, self.executor)
 
-    def kept_points(self) -> tuple[Point, Point]:
-        """Two spare points, for the search on a line."""
-        return self._kept
-
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
         """The cut at start, or at start + k(end − start), which takes inference."""
         point = start
         if end is not None:
-            point = self._kept[0]
+            point = self.kept[0]
             self.blend(start, end, k, point)
         return Cut(self.model.plane(point, self.executor), point.offset)
 

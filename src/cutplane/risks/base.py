@@ -29,6 +29,9 @@ from ..loops import rows as loops
 from ..loops.bounded import MANY, ROUNDING
 from ..losses import direction
 
+Array = np.ndarray
+# Those of the two ends of a line.
+Biases = tuple[float, float]
 # Two biases, and the share of the second one in a mixture of the coefficients at both.
 Mixture = tuple[float, float, float]
 
@@ -61,17 +64,6 @@ class Targets:
         return Targets(self.labels[rows], self.weights[rows], self.total)
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Scores of some rows at a point: ``values + bias``."""
-
-    values: np.ndarray
-    bias: float
-
-    def __getitem__(self, rows: slice) -> Scores:
-        return Scores(self.values[rows], self.bias)
-
-
 class Risk(ABC):
     """A sum of losses over rows. Methods take the targets of the same rows as the scores."""
 
@@ -87,16 +79,17 @@ class Risk(ABC):
     loss: Any = None
 
     @abstractmethod
-    def value(self, scores: Scores, targets: Targets) -> float:
-        """Σ weight·loss."""
+    def value(self, scores: np.ndarray, bias: float, targets: Targets) -> float:
+        """Σ weight·loss at scores + bias."""
 
     @abstractmethod
     def upper(
-        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
+        self, high: Array, low: Array | None, error: Array, bias: float, targets: Targets
     ) -> float:
-        """An upper bound on Σ weight·loss at the scores high + low, which are off by ``error``.
+        """An upper bound on Σ weight·loss at high + low + bias; high + low is off by ``error``.
 
-        The bound covers the rounding errors of the losses and of their sum.
+        ``low`` are further digits of the scores, if there are any; then the bias is 0. The bound
+        covers the rounding errors of the losses and of their sum.
         """
 
     @abstractmethod
@@ -111,9 +104,12 @@ class Risk(ABC):
 
     @abstractmethod
     def line_slopes(
-        self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
-    ) -> np.ndarray:
-        """Derivatives in k of Σ weight·loss at start + k(end − start), for several k."""
+        self, start: Array, end: Array, biases: Biases, steps: Array, targets: Targets
+    ) -> Array:
+        """Derivatives in k of Σ weight·loss at start + k(end − start), for several k.
+
+        ``biases`` are those of start and end.
+        """
 
     def bias_slopes(self, scores: np.ndarray, biases: np.ndarray, targets: Targets) -> np.ndarray:
         """Derivatives of Σ weight·loss in the bias, at several; with ``has_bias``."""
@@ -153,12 +149,16 @@ class LossRisk(Risk):
     def __repr__(self) -> str:
         return f"LossRisk(loss={self.loss!r})"
 
-    def value(self, scores: Scores, targets: Targets) -> float:
-        return loops.value(self.loss, scores.values, scores.bias, targets.labels, targets.weights)
+    def value(self, scores: np.ndarray, bias: float, targets: Targets) -> float:
+        return loops.value(self.loss, scores, bias, targets.labels, targets.weights)
 
     def upper(
-        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
+        self, high: Array, low: Array | None, error: Array, bias: float, targets: Targets
     ) -> float:
+        if bias:
+            high = high + bias
+            error = error + ROUNDING * np.abs(high)
+        low = np.zeros(len(high)) if low is None else low
         losses = np.empty(len(high))
         loops.highest(self.loss, high, low, error, targets.labels, losses)
         return float(np.sum(targets.weights * losses)) * (1.0 + MANY * ROUNDING)
@@ -172,10 +172,10 @@ class LossRisk(Risk):
         return loops.offset(self.loss, coef, targets.labels, targets.weights)
 
     def line_slopes(
-        self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
-    ) -> np.ndarray:
+        self, start: Array, end: Array, biases: Biases, steps: Array, targets: Targets
+    ) -> Array:
         slopes = np.empty(len(steps))
-        ends = (start.values, start.bias, end.values, end.bias)
+        ends = (start, biases[0], end, biases[1])
         loops.line_slopes(self.loss, *ends, steps, targets.labels, targets.weights, slopes)
         return slopes
 

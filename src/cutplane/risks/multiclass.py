@@ -12,7 +12,7 @@ import numpy as np
 
 from ..loops import multiclass, multinomial
 from ..loops.bounded import FEW, MANY, ROUNDING
-from .base import Mixture, Risk, Scores, Targets
+from .base import Array, Biases, Mixture, Risk, Targets
 
 
 class ClassScoresRisk(Risk):
@@ -27,8 +27,8 @@ class ClassScoresRisk(Risk):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.outputs})"
 
-    def value(self, scores: Scores, targets: Targets) -> float:
-        return self._loops.value(scores.values, targets.labels, targets.weights)
+    def value(self, scores: np.ndarray, bias: float, targets: Targets) -> float:
+        return self._loops.value(scores, targets.labels, targets.weights)
 
     def coefficients(
         self, scores: np.ndarray, out: np.ndarray, mixture: Mixture, targets: Targets
@@ -36,12 +36,10 @@ class ClassScoresRisk(Risk):
         self._loops.coefficients(scores, targets.labels, targets.weights, out)
 
     def line_slopes(
-        self, start: Scores, end: Scores, steps: np.ndarray, targets: Targets
-    ) -> np.ndarray:
+        self, start: Array, end: Array, biases: Biases, steps: Array, targets: Targets
+    ) -> Array:
         slopes = np.empty(len(steps))
-        self._loops.line_slopes(
-            start.values, end.values, steps, targets.labels, targets.weights, slopes
-        )
+        self._loops.line_slopes(start, end, steps, targets.labels, targets.weights, slopes)
         return slopes
 
 
@@ -51,8 +49,9 @@ class CrammerSingerRisk(ClassScoresRisk):
     _loops = multiclass
 
     def upper(
-        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
+        self, high: Array, low: Array | None, error: Array, bias: float, targets: Targets
     ) -> float:
+        low = np.zeros(high.shape) if low is None else low
         rows, labels = np.arange(len(high)), targets.labels
         own = high[rows, labels][:, None]
         apart = high - own
@@ -76,8 +75,9 @@ class MultinomialRisk(ClassScoresRisk):
     _loops = multinomial
 
     def upper(
-        self, high: np.ndarray, low: np.ndarray, error: np.ndarray, targets: Targets
+        self, high: Array, low: Array | None, error: Array, bias: float, targets: Targets
     ) -> float:
+        low = np.zeros(high.shape) if low is None else low
         rows, labels = np.arange(len(high)), targets.labels
         # The loss moves by no more than the scores of the row's own class and of one other class.
         error = error + np.abs(low) + FEW * ROUNDING * np.abs(high)

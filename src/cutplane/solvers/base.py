@@ -316,12 +316,8 @@ class IterativeSolver(ABC):
             curvature=squared / self.C,
             slope=mixed / self.C,
             tolerance=self.line_tolerance * max(0.0, self.best.primal - self.dual) / self.C,
-            longest=min(longest, self._longest(start, end)),
+            longest=longest,
         )
-
-    def _longest(self, start: np.ndarray, end: np.ndarray) -> float:
-        """How far a step may go from one point to another and beyond it."""
-        return np.inf
 
     def _keep_if_better(self, point: Point, step: float) -> float:
         """Make a point that has moved by a step the best one; returns the step taken."""

@@ -476,7 +476,8 @@ class ChainBlocks:
         for some in sums:
             some *= chains.weight
 
-        def gradient(k: int, block: Block, partial: np.ndarray) -> None:
+        def gradient(k: int, block: Block) -> None:
+            partial = examples.sum.array(k)
             partial[...] = 0.0
             block.add_gradient(chains.weight * shares[matrix.slice(k)], partial)
 

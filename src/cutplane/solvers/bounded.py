@@ -38,7 +38,7 @@ from .._blas import single_threaded_blas
 from ..loops import gram_points, simplex_qp
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
-from ..objective import Oracle
+from ..objective import Line, Oracle, Point
 from .base import Best, Observer, StopRule
 from .box_interior import interior_weights
 from .cutting_plane import BundleSolver, CutPosition
@@ -257,7 +257,7 @@ class BoundedBundle:
         """These features of all cuts, one cut per row."""
         part = np.zeros((len(self._offsets), len(features)))
         for j in range(1, len(part)):
-            np.take(self._space.vector(j - 1), features, out=part[j])
+            np.take(self._space.vectors[j - 1], features, out=part[j])
         return part
 
     def _combine(self, C: float, beta: np.ndarray) -> np.ndarray:
@@ -285,7 +285,7 @@ class BoundedBundle:
     def active(self) -> list[tuple[np.ndarray, float]]:
         """The cuts (a, offset) that carry weight in the last solution."""
         return [
-            (self._space.vector(j - 1).copy(), float(self._offsets[j]))
+            (self._space.vectors[j - 1].copy(), float(self._offsets[j]))
             for j in range(1, len(self._beta))
             if self._beta[j] > 0.0
         ]
@@ -374,12 +374,15 @@ class BoundedBundleSolver(BundleSolver):
         self.bundle.enough = ENOUGH * max(0.0, self.best.primal - self.dual)
         return super()._solve_reduced()
 
-    def _longest(self, start: np.ndarray, end: np.ndarray) -> float:
-        """How far the line from one point of the box through another stays inside: at least 1."""
+    def _line(self, point: Point, trial: Point, trial_squared_norm: float) -> Line:
+        """The line as far as it stays inside of the box: at least to the trial point."""
+        line = super()._line(point, trial, trial_squared_norm)
+        start, end = point.w.reshape(-1), trial.w.reshape(-1)
         moving = np.flatnonzero(end != start)
         start, change = start[moving], (end - start)[moving]
         room = np.where(change > 0.0, self._high[moving], self._low[moving]) - start
-        return max(1.0, float(np.min(room / change, initial=np.inf)))
+        inside = max(1.0, float(np.min(room / change, initial=np.inf)))
+        return replace(line, longest=min(line.longest, inside))
 
     def prove(self, best: Best) -> Best:
         """Steps round: what is proved is a point of the box."""

@@ -43,12 +43,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..data import BlockedMatrix
-from ..data.blocks import Block, read_only
+from ..data.blocks import Block, FlatRows, read_only
 from ..exec import SerialExecutor
 from ..loops import dual_rows as loops
 from ..losses import direction
 from ..objective import Cut, Line, Point, RowOracle
-from ..objective.linear import FlatRows, flat_block
 from ..result import Status
 from . import constants
 from .base import Best, IterativeSolver, Observer, StopRule
@@ -463,10 +462,10 @@ class CoordinateSolver(IterativeSolver):
 def flat_rows(matrix: BlockedMatrix) -> FlatRows:
     """Values, columns and starts of all rows."""
     if matrix.whole is not None:
-        return flat_block(matrix.whole)
+        return matrix.whole.flat()
 
     def copied(k: int, block: Block) -> FlatRows:
-        values, indices, starts = flat_block(block)
+        values, indices, starts = block.flat()
         return values.copy(), None if indices is None else indices.copy(), starts.copy()
 
     parts = matrix.run(copied, SerialExecutor())

@@ -59,8 +59,8 @@ CheapCut = Callable[[np.ndarray], Cut | None]
 class CutPosition(Protocol):
     """Chooses λ for the cut after an iteration."""
 
-    def next(self, record: Iteration, trace: Sequence[Iteration]) -> float:
-        """λ for the cut after ``record``, the last of ``trace``."""
+    def next(self, trace: Sequence[Iteration]) -> float:
+        """λ for the cut after the last iteration of a trace."""
         ...
 
 
@@ -70,7 +70,7 @@ class FixedPosition:
     def __init__(self, position: float) -> None:
         self.position = position
 
-    def next(self, record: Iteration, trace: Sequence[Iteration]) -> float:
+    def next(self, trace: Sequence[Iteration]) -> float:
         return self.position
 
 
@@ -97,19 +97,13 @@ class AdaptivePosition:
     Stateless: depends only on the last WINDOW records of the trace.
     """
 
-    def next(self, record: Iteration, trace: Sequence[Iteration]) -> float:
-        if record.gap <= 0.0:
+    def next(self, trace: Sequence[Iteration]) -> float:
+        now = trace[-1]
+        distance = now.gap
+        if distance <= 0.0:
             return SMALLEST
-        share = self._primal_share(trace[-WINDOW - 1 :])
-        level = record.gap / max(record.gap, record.trial - record.primal)
-        position = SCALE * share ** (2 / 3) * level ** (1 / 3)
-        return min(max(position, SMALLEST), LARGEST)
-
-    @staticmethod
-    def _primal_share(trace: Sequence[Iteration]) -> float:
-        """Primal's part in the closing of the gap, recent iterations weighing more."""
-        falls = rises = 0.0
-        for before, after in pairwise(trace):
+        falls = rises = 0.0  # what primal and dual have closed of the gap
+        for before, after in pairwise(trace[-WINDOW - 1 :]):
             primal, dual = before.primal, before.dual
             gap = primal - dual
             if gap <= 0.0:  # closed by rounding; the run went on from a better sum
@@ -120,7 +114,10 @@ class AdaptivePosition:
             falls = MEMORY * falls + fall / gap
             rises = MEMORY * rises + rise / gap
         total = falls + rises
-        return max(0.0, falls / total) if total > 0.0 else 0.0
+        share = max(0.0, falls / total) if total > 0.0 else 0.0
+        level = distance / max(distance, now.trial - now.primal)
+        position = SCALE * share ** (2 / 3) * level ** (1 / 3)
+        return min(max(position, SMALLEST), LARGEST)
 
 
 class BundleSolver(IterativeSolver):
@@ -201,7 +198,8 @@ class BundleSolver(IterativeSolver):
                     step = self._take_trial()
                 else:
                     if self.trace:
-                        self.line_tolerance = max(LINE_TOLERANCE, LINE_PART * self._next_position())
+                        part = LINE_PART * self.position.next(self.trace)
+                        self.line_tolerance = max(LINE_TOLERANCE, part)
                     line = self._line(self.point, self.trial, solution.squared_norm)
                     step = self._keep_if_better(self.point, oracle.descend(line))
             trial = 0.5 * solution.squared_norm + self.C * self.trial.risk
@@ -316,11 +314,6 @@ class BundleSolver(IterativeSolver):
             self.oracle.blend(self.point, self.trial, step, self.point)
         return self._keep_if_better(self.point, step)
 
-    def _next_position(self) -> float:
-        """λ of a cut after the last iteration."""
-        assert self.position is not None
-        return self.position.next(self.trace[-1], self.trace)
-
     def _cut_at(self) -> tuple[Any, ...] | None:
         """Where the next cut is taken, as arguments of ``Oracle.cut``; None for no cut."""
         if not self.trace:
@@ -334,7 +327,7 @@ class BundleSolver(IterativeSolver):
             # raises the model there.
             self.oracle.forget_cuts()
             return (self.trial,)
-        return self.point, self.trial, self._next_position()
+        return self.point, self.trial, self.position.next(self.trace)
 
     def _drop_cuts(self) -> None:
         """Forget cuts that have not mattered for long."""

@@ -18,7 +18,6 @@ refines the solution instead, with gradients computed from w.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,13 +76,21 @@ class VectorSpace:
     combinations of them. Vectors lie in slabs of a few rows, so that growing copies nothing, and
     the slots of dropped vectors are used again. Long vectors are worked on in chunks of columns,
     whose partial sums are added in order.
+
+    Attributes
+    ----------
+    dimension : int
+        Length of the vectors.
+    vectors : list of ndarray
+        The kept vectors, in the bundle's order.
     """
 
     def __init__(self, dimension: int, executor: Executor) -> None:
         self.dimension = dimension
+        self.vectors: list[np.ndarray] = []
         self._executor = executor
         self._slabs: list[np.ndarray] = []
-        self._slots: list[int] = []  # of the kept vectors, in the bundle's order
+        self._slots: list[int] = []  # of the kept vectors
         self._free: list[int] = []
 
     def append(self, vector: np.ndarray) -> np.ndarray:
@@ -93,8 +100,10 @@ class VectorSpace:
             self._slabs.append(np.zeros((SLAB_ROWS, self.dimension)))
             self._free = list(range(first + SLAB_ROWS - 1, first - 1, -1))
         slot = self._free.pop()
-        self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS] = vector
+        own = self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS]
+        own[:] = vector
         self._slots.append(slot)
+        self.vectors.append(own)
         return self.products(vector)
 
     def products(self, vector: np.ndarray) -> np.ndarray:
@@ -103,18 +112,15 @@ class VectorSpace:
         slots = np.array(self._slots, np.int64)
         np.maximum.at(in_use, slots // SLAB_ROWS, slots % SLAB_ROWS + 1)
 
-        def chunk(first: int, last: int) -> np.ndarray:
+        def chunk(k: int) -> np.ndarray:
+            first, last = k * CHUNK_COLUMNS, min((k + 1) * CHUNK_COLUMNS, self.dimension)
             out = np.zeros((len(self._slabs), SLAB_ROWS))
             for slab, part, used in zip(self._slabs, out, in_use, strict=True):
                 vectors.add_dots(slab[:used], vector, first, last, part)
             return out.reshape(-1)
 
-        return np.sum(self._run(chunk), axis=0)[self._slots]
-
-    def vector(self, position: int) -> np.ndarray:
-        """A kept vector."""
-        slot = self._slots[position]
-        return self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS]
+        chunks = max(1, -(-self.dimension // CHUNK_COLUMNS))
+        return np.sum(self._executor.run(chunk, chunks), axis=0)[self._slots]
 
     def replace(self, vectors: np.ndarray) -> None:
         """Others in place of the kept ones, perhaps of another length."""
@@ -124,26 +130,32 @@ class VectorSpace:
             slab = np.zeros((SLAB_ROWS, self.dimension))
             slab[: min(SLAB_ROWS, count - first)] = vectors[first : first + SLAB_ROWS]
             self._slabs.append(slab)
-        self._slots = list(range(count))
+        self._hold(list(range(count)))
         self._free = list(range(len(self._slabs) * SLAB_ROWS - 1, count - 1, -1))
 
     def keep(self, positions: np.ndarray) -> None:
         """Forget all vectors but those at these positions."""
         kept = [self._slots[p] for p in positions]
         self._free += sorted(set(self._slots) - set(kept), reverse=True)
-        self._slots = kept
+        self._hold(kept)
+
+    def _hold(self, slots: list[int]) -> None:
+        """Make the vectors in these slots the kept ones."""
+        self._slots = slots
+        self.vectors = [self._slabs[slot // SLAB_ROWS][slot % SLAB_ROWS] for slot in slots]
 
     def combine(self, coef: np.ndarray) -> np.ndarray:
         """Σ_j coef[j]·vector_j."""
         by_slot = np.argsort(self._slots).tolist()
         out = np.zeros(self.dimension)
 
-        def chunk(first: int, last: int) -> None:
+        def chunk(k: int) -> None:
+            columns = slice(k * CHUNK_COLUMNS, (k + 1) * CHUNK_COLUMNS)
             for j in by_slot:
                 if coef[j] != 0.0:
-                    out[first:last] += coef[j] * self.vector(j)[first:last]
+                    out[columns] += coef[j] * self.vectors[j][columns]
 
-        self._run(chunk)
+        self._executor.run(chunk, -(-self.dimension // CHUNK_COLUMNS))
         return out
 
     def state(self) -> dict[str, Any]:
@@ -156,7 +168,7 @@ class VectorSpace:
             "slabs": len(self._slabs),
             "slots": list(self._slots),
             "free": list(self._free),
-            "vectors": [self.vector(position) for position in range(len(self._slots))],
+            "vectors": list(self.vectors),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -168,9 +180,10 @@ class VectorSpace:
         if len(state["vectors"]) != len(slots):
             raise ValueError("there are not as many cuts as places")
         self._slabs = [np.zeros((SLAB_ROWS, self.dimension)) for _ in range(state["slabs"])]
-        self._slots, self._free = list(slots), list(free)
-        for position, vector in enumerate(state["vectors"]):
-            fill(self.vector(position), vector)
+        self._free = list(free)
+        self._hold(list(slots))
+        for own, vector in zip(self.vectors, state["vectors"], strict=True):
+            fill(own, vector)
 
     def error(self, coef: np.ndarray) -> float:
         """By how much |Σ_j coef[j]·vector_j|² may be below the square that it stands for.
@@ -178,11 +191,6 @@ class VectorSpace:
         No coefficient is negative.
         """
         return 0.0
-
-    def _run(self, function: Callable[[int, int], Any]) -> list[Any]:
-        """function(first, last) for every chunk of columns."""
-        edges = [*range(0, max(1, self.dimension), CHUNK_COLUMNS), self.dimension]
-        return self._executor.run(lambda k: function(*edges[k : k + 2]), len(edges) - 1)
 
 
 class Bundle:
@@ -234,7 +242,7 @@ class Bundle:
         if self._from_gram:
             gram_points.embed(self._gram, self._points, j)
         else:
-            self._points[j] = self._space.vector(j - 1)
+            self._points[j] = self._space.vectors[j - 1]
         self._lengths[j] = np.sqrt(self._gram[j, j])
 
     def __len__(self) -> int:
@@ -343,7 +351,7 @@ class Bundle:
     def active(self) -> list[tuple[np.ndarray, float]]:
         """The cuts (a, offset) that carry weight in the last solution."""
         return [
-            (self._space.vector(j - 1).copy(), float(self._offsets[j]))
+            (self._space.vectors[j - 1].copy(), float(self._offsets[j]))
             for j in range(1, self._count)
             if self._beta[j] > 0.0
         ]

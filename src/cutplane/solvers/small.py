@@ -14,7 +14,6 @@ from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..losses import direction
 from ..objective import Cut, RowOracle
-from ..objective.linear import flat_block
 from ..result import Status
 from . import constants
 from .base import Best, IterativeSolver, Observer, StopRule
@@ -181,7 +180,7 @@ def _dense(oracle: RowOracle) -> np.ndarray:
 
     def copy(k: int, block: Block) -> None:
         out = x[matrix.slice(k), :features]
-        values, indices, starts = flat_block(block)
+        values, indices, starts = block.flat()
         if indices is None:
             out[...] = values.reshape(out.shape)
         else:

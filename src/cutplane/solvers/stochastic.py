@@ -45,7 +45,7 @@ from ..data.blocks import ColumnMajorBlock, CSRBlock, RowMajorBlock, read_only
 from ..loops import stochastic as loops
 from ..objective import Cut, RowOracle
 from ..result import Status
-from ..risks import Scores, Targets
+from ..risks import Targets
 from .base import IterativeSolver, Observer, StopRule
 from .reduced import Bundle, VectorSpace
 
@@ -340,9 +340,8 @@ class StochasticSolver(IterativeSolver):
         steps = self.steps.from_zero(first_step, capped=False)
         steps.visit(rows, np.arange(count), np.empty(count))
         constant = steps.constant * float(steps.w[features:].sum())
-        scores = Scores(
-            rows.scores(steps.w[:features], count), float(steps.state[loops.BIAS]) + constant
-        )
+        scores = rows.scores(steps.w[:features], count)
+        bias = float(steps.state[loops.BIAS]) + constant
         targets = Targets.make(rows.labels[:count], rows.weights[:count])
-        risk = self.oracle.risk.value(scores, targets) / targets.total
+        risk = self.oracle.risk.value(scores, bias, targets) / targets.total
         return 0.5 * steps.decay * float(np.einsum("i,i->", steps.w, steps.w)) + risk

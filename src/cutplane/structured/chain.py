@@ -30,10 +30,9 @@ from ..data import BlockedMatrix, BlockSum, as_blocks
 from ..data.blocks import Block
 from ..data.sums import PARTS, ChunkSums, SumPlan
 from ..exec import Executor
-from ..loops import viterbi
+from ..loops import bounded, viterbi
 from ..loops.bounded import MANY, ROUNDING
 from ..objective import Line, Point
-from ..objective.linear import bounded_scores
 from ..objective.structured import JointModel
 
 # Additions and comparisons per chunk, which take a few hundred microseconds.
@@ -419,9 +418,8 @@ class ChainExamples(JointModel):
 
         def part(k: int, block: Block) -> None:
             here = self.matrix.slice(k)
-            bounded_scores(block, precise=False)(
-                own, np.zeros(self.shape.labels), anew[here], errors[here]
-            )
+            none = np.zeros(self.shape.labels)
+            bounded.scores(*block.flat(), own, none, anew[here], errors[here])
 
         self.matrix.run(part, executor)
         return self.chains.roundings(scores, errors, weights)
@@ -439,8 +437,8 @@ class ChainExamples(JointModel):
         """The plane of a labelling, summed for each node of the tree of parts."""
         shape, chains = self.shape, self.chains
 
-        def gradient(k: int, block: Block, partial: np.ndarray) -> None:
-            rows = self.matrix.slice(k)
+        def gradient(k: int, block: Block) -> None:
+            rows, partial = self.matrix.slice(k), self.sum.array(k)
             coef = np.empty((rows.stop - rows.start, shape.labels))
             viterbi.emission_coefficients(chains.truth[rows], chains.weight, path[rows], coef)
             partial[...] = 0.0

@@ -36,8 +36,7 @@ from ..blocks import (
     Result,
     RowMajorBlock,
     RowsInBlocks,
-    csr_bounds,
-    dense_bounds,
+    block_bounds,
 )
 from ..memory import data_budget
 from ..rows import MOST_FEATURES, Rows, row_of
@@ -237,10 +236,8 @@ class Dataset(RowsInBlocks):
             Numbers of consecutive blocks. The result then is a matrix of these blocks alone.
         """
         rows, width = self._mapped, self.n_features * outputs
-        if rows.starts is None:
-            bounds = dense_bounds(self.shape, width)
-        else:
-            bounds = csr_bounds(rows.starts.array, width)
+        stored = self.n_features if rows.starts is None else rows.starts.array
+        bounds = block_bounds(self.n_rows, stored, width)
         if only is not None:
             bounds = bounds[only.start : only.stop + 1]
         first, last = int(bounds[0]), int(bounds[-1])
