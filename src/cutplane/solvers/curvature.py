@@ -227,8 +227,10 @@ class Factor:
         self._diagonal = np.einsum("ii->i", matrix).copy()
         diagonal = np.einsum("ii->i", matrix)
         free = self._oracle.free_bias
-        # Where C is huge, what rounding leaves of the largest entries is more than 1.
-        diagonal[: self._size - free] += 1.0 + np.finfo(float).eps * self._size * diagonal.max()
+        # Where C is huge, what rounding leaves of an entry may be more than 1. It is in proportion
+        # to the entry, whatever are the units of the features.
+        diagonal *= 1.0 + np.finfo(float).eps * self._size
+        diagonal[: self._size - free] += 1.0
         if free and diagonal[-1] <= 0.0:  # it moves no row
             diagonal[-1] = 1.0
         # The lower triangle of rows is the upper one of columns, which LAPACK takes as it is.
