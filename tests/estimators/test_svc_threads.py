@@ -117,8 +117,8 @@ def test_the_same_bits_on_large_data(monkeypatch, variant):
 def test_dear_rows_are_worth_threads(monkeypatch):
     """A row of the logistic loss takes as long as tens of stored numbers."""
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(30_000, 10))
-    y = X @ rng.normal(size=10) + rng.normal(size=len(X)) > 0.0
+    X = rng.normal(size=(60_000, 5))
+    y = X @ rng.normal(size=5) + rng.normal(size=len(X)) > 0.0
     pools = Pools(monkeypatch)
     LinearSVC(C=1e-3, n_jobs=2).fit(X, y)
     assert not pools.sizes

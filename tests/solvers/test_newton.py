@@ -333,6 +333,44 @@ def test_rare_features_that_a_sample_of_rows_misses(loss):
     assert found.n_iter <= 20
 
 
+@pytest.mark.parametrize("layout", ["dense", "columns", "csr"])
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_features_of_unlike_scales(loss, bias, layout):
+    """A huge C in some units and a small one in others takes hardly more steps."""
+    X, y, weights = problem(rows=400, loss=loss)
+    X *= 10.0 ** np.arange(-5, 6, 2)
+    C = 1e4 * len(y)
+    result = run(
+        NewtonSolver, make_oracle(LAYOUTS[layout](X), y, weights, loss, bias), C, relative=1e-3
+    )
+    assert result.status is Status.CONVERGED
+    assert result.n_iter <= (40 if loss == "hinge" else 15)
+    constant = BIASES[bias].get("constant", 0.0)
+    w = result.w[:FEATURES]
+    margins = y * (X @ w + (constant * result.w[-1] if constant else result.bias))
+    losses = np.maximum(0.0, 1.0 - margins) ** (2 if loss == "squared_hinge" else 1)
+    if loss == "logistic":
+        losses = np.logaddexp(0.0, -margins)
+    objective = 0.5 * result.w @ result.w + C * weights @ losses / weights.sum()
+    assert result.certificate.primal == pytest.approx(objective, rel=1e-6)
+
+
+def test_the_step_that_is_left_proves_the_point_before_it():
+    """The last direction gives a bound; the step itself is not taken."""
+    X, y, weights = problem(rows=400, loss="logistic")
+    C = 1e7
+    oracle = make_oracle(X, y, weights, "logistic")
+    solver = NewtonSolver(oracle, C, StopRule(relative=1e-3))
+    result = solver.run()
+    assert result.status is Status.CONVERGED
+    assert solver.trace[-1].step == 0.0
+    before = make_oracle(X, y, weights, "logistic")
+    limited = run(NewtonSolver, before, C, relative=1e-3, max_iter=result.n_iter - 1)
+    assert limited.w.tobytes() == result.w.tobytes()
+    assert limited.certificate.relative_gap > 1e-3 >= result.certificate.relative_gap
+
+
 def slopes(kind, t):
     """Derivatives, which rise, of convex functions of a step."""
     return {

@@ -41,9 +41,9 @@ NEARLY_FREE = 1e5
 # The operating system maps an array of so many bytes separately. Its pages take no memory until
 # they are written, and the system gets the memory back when the array is freed.
 LARGE = 1 << 25
-# Estimated cost of a score per unit of its loss's work, in units of reading a stored number. On
-# census data a Newton step takes about 50 units more per row with the logistic loss, whose work is
-# 10, than with the squared hinge.
+# Estimated cost of a score per unit of its loss's work, in units of reading a stored number. A
+# Newton step takes 7 (sparse rows) to 25 units (dense rows) more per row with the logistic loss,
+# whose work is 4, than with the squared hinge.
 NUMBERS_PER_SCORE = 5
 
 

@@ -73,11 +73,18 @@ def shift_to(loss, coef, labels, weights, shift):
 
 @jit
 def step_duals(loss, coef, bends, ways, labels, weights, low, high, out):
-    """out = coef after a full step along the ways, if slopes were linear, within low ≤ u ≤ high."""
+    """out = coef after a full step along the ways, if slopes were linear, within low ≤ u ≤ high.
+
+    Returns how many rows the ends of the domain have held.
+    """
+    held = 0
     for i in range(coef.shape[0]):
         weight = weights[i] * direction(loss, labels[i])
         u = (coef[i] + bends[i] * ways[i]) / weight
-        out[i] = weight * min(max(u, low), high) if weights[i] > 0.0 else 0.0
+        inside = min(max(u, low), high)
+        out[i] = weight * inside if weights[i] > 0.0 else 0.0
+        held += u != inside
+    return held
 
 
 @jit

@@ -144,7 +144,7 @@ class LossRisk(Risk):
     def __init__(self, loss: Any) -> None:
         self.loss = loss
         self.smooth = loss.curvature is not None
-        self.work = 10.0 if loss.transcendental else 1.0
+        self.work = 4.0 if loss.transcendental else 1.0
 
     def __repr__(self) -> str:
         return f"LossRisk(loss={self.loss!r})"

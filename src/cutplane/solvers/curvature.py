@@ -148,7 +148,7 @@ class ConjugateGradients:
             self._diagonal = np.append(self._diagonal, last)
         return self
 
-    def judge(self, step: float) -> None:
+    def judge(self, step: float, done: bool) -> None:
         """There is no sample of rows here that could mislead."""
 
     def solve(self, gradient: np.ndarray, enough: float = 0.0) -> np.ndarray:
@@ -182,6 +182,7 @@ class ConjugateGradients:
             residual = residual - (size / bend) * change
             before, size = size, dot(residual, residual / self._diagonal)
             direction = residual / self._diagonal + (size / before) * direction
+        self.exact = 0.5 * dot(residual, residual) <= enough
         return np.append(x, bias) if self._oracle.free_bias else x
 
     def _times(self, direction: np.ndarray) -> tuple[np.ndarray, float]:
@@ -221,7 +222,11 @@ class Factor:
         self._constant = 1.0 if oracle.free_bias else oracle.constant
         self._size = matrix.shape[1] + (self._constant != 0.0)
         self._length = row_length(oracle)
-        self._enough = constants.SAMPLE * max(self._size, len(matrix) / max(1.0, self._length))
+        affordable = len(matrix) / max(1.0, self._length)
+        # With kinks there are more steps, and fewer rows have a bend.
+        if not self._kinks and not isinstance(matrix.blocks[0], CSRBlock):
+            affordable *= DENSE_SPEED
+        self._enough = constants.SAMPLE * max(self._size, affordable)
         self._rng = np.random.default_rng(0)
         self._ranks: np.ndarray = np.empty(0, np.float32)
         self._kept: tuple[np.ndarray, np.ndarray] | None = None  # the last matrix and its bends
@@ -249,14 +254,15 @@ class Factor:
         )
         return self
 
-    def judge(self, step: float) -> None:
-        """Learn how long a step along the last direction was.
+    def judge(self, step: float, done: bool) -> None:
+        """Learn how long a step along the last direction was, and whether only a bound is missing.
 
         If no row of a sample has some feature, the direction is far too long in that feature, and
         only a tiny step is possible. The next sample then has twice as many rows. For a loss with
-        kinks a short step says nothing, because kinks shorten steps as well.
+        kinks a short step says nothing, because kinks shorten steps as well. The bound of the point
+        that a step aims at takes the matrix of all rows, to which larger samples lead.
         """
-        if step < constants.LITTLE and not self._kinks:
+        if done or (step < constants.LITTLE and not self._kinks):
             self._enough *= 2.0
 
     def solve(self, gradient: np.ndarray, enough: float = 0.0) -> np.ndarray:
@@ -269,7 +275,8 @@ class Factor:
     def _matrix(self, bends: np.ndarray, sample: bool) -> np.ndarray:
         """Σ bend·x xᵀ, its lower triangle at least, from a sample of rows where they are many."""
         rows = np.flatnonzero(bends)
-        if sample and len(rows) > 2 * self._enough:
+        self.exact = not sample or len(rows) <= 2 * self._enough
+        if not self.exact:
             # Rows are drawn by their bends, which are then divided by the chance.
             chance = np.minimum(bends[rows] * (self._enough / bends.sum()), 1.0)
             if not (self._steady and len(self._ranks)):
@@ -344,22 +351,29 @@ class Factor:
         piece = max(1, int(numbers))
 
         halves = [total, *map(self._room, range(1, parts))]
+        together = len(rows) > 0 and rows[-1] - rows[0] + 1 == len(rows)
 
         def part(k: int) -> None:
-            mine = rows[len(rows) * k // parts : len(rows) * (k + 1) // parts]
+            start, end = len(rows) * k // parts, len(rows) * (k + 1) // parts
             half = halves[k]
             if k > 0:
                 half[...] = 0.0
-            for first in range(0, len(mine), piece):
-                some = mine[first : first + piece]
+            for first in range(start, end, piece):
+                some: Any = rows[first : min(first + piece, end)]
                 if isinstance(block, CSRBlock):
                     loops.add_squares(*block.arrays(), some, bends, self._constant, half)
-                else:
-                    for sign in (1.0, -1.0):
-                        own = some[sign * bends[some] > 0.0]
-                        if len(own):
-                            gathered = self._gather(block, own, np.sqrt(sign * bends[own]))
-                            half += sign * (gathered.T @ gathered)
+                    continue
+                signed = bends[some]
+                for sign in (1.0, -1.0):
+                    inside = sign * signed > 0.0
+                    if not inside.any():
+                        continue
+                    own, every = some[inside], inside.all()
+                    if together and every:  # no copy of these rows
+                        own = slice(int(some[0]), int(some[-1]) + 1)
+                    roots = np.sqrt(sign * (signed if every else signed[inside]))
+                    gathered = self._gather(block, own, roots)
+                    half += sign * (gathered.T @ gathered)
 
         self._oracle.executor.run(part, parts)
         for half in halves[1:]:
@@ -371,12 +385,17 @@ class Factor:
             self._sums.append(np.empty((self._size, self._size)))
         return self._sums[k]
 
-    def _gather(self, block: Block, rows: np.ndarray, roots: np.ndarray) -> np.ndarray:
+    def _gather(self, block: Block, rows: np.ndarray | slice, roots: np.ndarray) -> np.ndarray:
         """Dense rows times numbers, with the constant last."""
-        out = np.empty((len(rows), self._size))
+        out = np.empty((len(roots), self._size))
         features = self._oracle.matrix.shape[1]
         if isinstance(block, ColumnMajorBlock):
-            x = block.xt[:, block.first + rows].T
+            first = block.first
+            if isinstance(rows, slice):
+                rows = slice(first + rows.start, first + rows.stop)
+            else:
+                rows = first + rows
+            x = block.xt[:, rows].T
         else:
             assert isinstance(block, RowMajorBlock)
             x = block.x[rows]

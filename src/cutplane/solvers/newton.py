@@ -21,6 +21,7 @@ for support vector machine", 2020). For a smooth loss the second term is 0.
         keep the point and the bound of u; stop if the gap is small enough
         if ½|w − v|² ≤ what smoothing costs:  shift ← u, width ← NARROWER·width; u, bends anew
         d ← −(I + Σ bend_i x_i x_iᵀ)⁻¹ (w − v)
+        if a smooth loss can hardly fall:  keep the bound of u + bend·(change of z by d), too
         w ← w + t·d, t about the minimum along d, at most 1, or 4 for the logistic loss
 
 The matrix and its factor, and conjugate gradients in place of it, are in ``curvature``.
@@ -45,7 +46,14 @@ from ..objective.search import newton
 from ..result import Status
 from . import constants
 from .base import IterativeSolver, Observer, StopRule
-from .curvature import Factor, dot, factor_cost, is_piecewise_quadratic, make_directions
+from .curvature import (
+    ConjugateGradients,
+    Factor,
+    dot,
+    factor_cost,
+    is_piecewise_quadratic,
+    make_directions,
+)
 from .interior import InteriorPoint, interior_cost
 
 # Interior point steps at most. If there are so many, rounding is in the way.
@@ -100,7 +108,8 @@ class NewtonSolver(IterativeSolver):
         super().__init__(oracle, C, stop, observer)
         rows = len(oracle.targets.labels)
         self._loss = oracle.risk.loss
-        if self._loss.curvature is not None:
+        self._smooth = self._loss.curvature is not None
+        if self._smooth:
             self.creeping = CREEPING
         self._unit = oracle.risk.dual_unit(oracle.targets, oracle.free_bias)
         self._width = constants.WIDTH * self._unit
@@ -115,6 +124,7 @@ class NewtonSolver(IterativeSolver):
         self._ways = np.zeros(rows)
         self._bends = np.zeros(rows)
         self._aim = np.zeros(rows)
+        self._aims, self._next_aim = 0, 0  # bounds of clipped aims, and the step of the next one
         self._slack = 0.0  # what smoothing costs
         self._gradient = np.zeros(0)
         self._best_coef = np.zeros(rows)  # behind the bound
@@ -126,7 +136,8 @@ class NewtonSolver(IterativeSolver):
         return () if self._cut is None else (self._cut,)
 
     def _iterate(self, start: np.ndarray | None, cuts: tuple[Cut, ...]) -> Status:
-        self._begin_at(start, self.trial, self.oracle.new_point())
+        if start is not None or self.start_point is not None or not self._begin_at_zero():
+            self._begin_at(start, self.trial, self.oracle.new_point())
         self._bias = self.trial.bias
         for cut in cuts:
             self._bound(cut)
@@ -155,16 +166,21 @@ class NewtonSolver(IterativeSolver):
                     directions = directions.prepare(self._bends, sample=True)
                     enough = constants.LITTLE * self.stop.enough(self.best.primal, self.C)
                     way = directions.solve(self._full_gradient(), enough)
-                step, fall = self._step(way)
-                directions.judge(step)
-                objective = self._settle()
-                # No end is missed where smoothing alone costs too much.
-                if step == 1.0 and fall <= self._slack > self.stop.enough(objective, self.C):
-                    self._narrow()
+                step, fall = self._step(way, directions)
+                ended = self._converged()  # without a step
+                if not ended:
                     objective = self._settle()
-                self._certify(objective)
+                    enough = self.stop.enough(objective, self.C)
+                    # No end is missed where smoothing alone costs too much.
+                    if step == 1.0 and fall <= self._slack > enough:
+                        self._narrow()
+                        objective = self._settle()
+                    self._certify(objective)
+                    # The part of the gap that more steps of about a tenth would have to close.
+                    far = 0.5 * constants.LITTLE**2 * self._squared_gradient()
+                    directions.judge(step, self._smooth and fall <= enough < far)
                 status = self._end_iteration(objective, step, 1)
-                if step == 0.0 and self._squared_gradient() > 2.0 * self._slack:
+                if step == 0.0 and not ended and self._squared_gradient() > 2.0 * self._slack:
                     status = status or Status.NUMERICALLY_LIMITED
                 if factor is not None and status in (None, Status.NUMERICALLY_LIMITED):
                     work = factor.work + 3.0 * self.oracle.matrix.n_stored * len(self.trace)
@@ -172,6 +188,29 @@ class NewtonSolver(IterativeSolver):
                         return self._go_inside()
                 if status is not None:
                     return status
+
+    def _begin_at_zero(self) -> bool:
+        """Be at w = 0 with the best bias, if that takes no pass: of two classes each is one row."""
+        targets, loss, point = self.oracle.targets, self._loss, self.trial
+        if not (self._smooth and self.oracle.free_bias) or loss.regression:
+            return False
+        labels, scores, nothing = np.array([-1.0, 1.0]), np.zeros(2), np.zeros(2)
+        above = targets.labels > 0.0
+        weights = np.array([targets.weights[~above].sum(), targets.weights[above].sum()])
+        if not weights.min() > 0.0:  # the best bias is infinite
+            return False
+        sums: tuple[float, ...] = ()
+
+        def look(bias: float) -> tuple[float, float]:
+            nonlocal sums
+            point.bias, out = bias, (np.empty(2), np.empty(2))
+            sums = loops.look(loss, 1.0, scores, bias, labels, weights, nothing, *out)
+            return sums[2], sums[3]
+
+        newton(look, 0.0, 0.0)
+        point.risk = sums[0] / targets.total
+        self._keep(point)
+        return True
 
     def _go_inside(self) -> Status:
         """Begin anew with interior point steps; the best point and bound are kept."""
@@ -248,34 +287,66 @@ class NewtonSolver(IterativeSolver):
 
     def _certify(self, objective: float) -> None:
         """Renew gradient, bound and best point."""
-        self._gradient = self.trial.w + self.C * self._bound_of(self._coef).a
+        self._gradient = self.trial.w + self.C * self._bound_of(self._coef)[0].a
         if objective < self.best.primal:
             self._keep(self.trial)
 
-    def _bound_of(self, coef: np.ndarray) -> Cut:
-        """The cut of a dual point; the best bound is kept."""
+    def _bound_of(self, coef: np.ndarray) -> tuple[Cut, float]:
+        """The cut of a dual point, and its bound; the best one is kept."""
         before = self.proved
         with self.watch.phase("cut"):
             cut = self.oracle.dual_cut(coef)
-        if self._bound(cut) > before:
+        bound = self._bound(cut)
+        if bound > before:
             self._best_coef[:] = coef
-        return cut
+        return cut, bound
 
-    def _bound_of_full_step(self) -> None:
-        """The bound of the dual point that Newton's step aims at, while rows block the step.
+    def _bound_of_full_step(
+        self, way: np.ndarray, fall: float, directions: Factor | ConjugateGradients
+    ) -> None:
+        """The bound of the dual point that Newton's step aims at.
 
-        It solves the equation v = w but for clipping, which blocked steps approach slowly.
+        It solves the equation v = w + way but for clipping. Where C is huge that changes v by far
+        too much. For a smooth loss another solution with the same matrix then gives the rows what
+        is missing, as often as two more of them promise to be enough. With clipped rows it is too
+        early for a bound while the objective still has to ``fall``, and after n bounds in vain n
+        steps are made without one.
         """
+        enough = self.stop.enough(self.best.primal, self.C)
+        clipped = self._step_duals(self._coef, self._ways)
+        if self._smooth and clipped:
+            if fall > constants.LITTLE**2 * enough or len(self.trace) < self._next_aim:
+                return
+            self._aims += 1
+            self._next_aim = len(self.trace) + 1 + self._aims
+        cut, bound = self._bound_of(self._aim)
+        gap, rate = self.best.primal - bound, constants.LITTLE**2
+        goal, free = self.trial.w + way, self.oracle.free_bias
+        ways = np.empty_like(self._ways)
+        while self._smooth and clipped and gap > enough >= rate**2 * gap and rate < 1.0:
+            rest = goal + self.C * cut.a
+            more = directions.solve(np.append(rest, 0.0) if free else rest)
+            goal = goal + more[: len(goal)]
+            self.oracle.score(more[: len(goal)], ways)
+            ways += float(more[-1]) if free else 0.0
+            # The coefficients of the cut have the sum 0 again.
+            clipped = self._step_duals(self.oracle.score_risk.passes.coef, ways)
+            cut, bound = self._bound_of(self._aim)
+            before, gap = gap, self.best.primal - bound
+            rate = gap / before
+
+    def _step_duals(self, coef: np.ndarray, ways: np.ndarray) -> int:
+        """Aim at coefficients after a step along the ways; returns how many rows are clipped."""
         targets = self.oracle.targets
         low, high = self._loss.domain
-        self._bends *= targets.total / self.C
+        unit = targets.total / self.C
 
-        def part(rows: slice) -> None:
-            own = self._coef[rows], self._bends[rows], self._ways[rows], *self._smoothed(rows)[:2]
-            loops.step_duals(self._loss, *own, low, high, self._aim[rows])
+        def part(rows: slice) -> int:
+            own = coef[rows], unit * self._bends[rows], ways[rows], *self._smoothed(rows)[:2]
+            clipped: int = loops.step_duals(self._loss, *own, low, high, self._aim[rows])
+            return clipped
 
-        self.oracle.score_risk.run(part)
-        self._bound_of(self._aim)
+        return sum(self.oracle.score_risk.run(part))
 
     def _squared_gradient(self) -> float:
         return dot(self._gradient, self._gradient)
@@ -286,8 +357,10 @@ class NewtonSolver(IterativeSolver):
 
     # -- steps --------------------------------------------------------------------------
 
-    def _step(self, way: np.ndarray) -> tuple[float, float]:
-        """Move to about the minimum along a direction.
+    def _step(
+        self, way: np.ndarray, directions: Factor | ConjugateGradients
+    ) -> tuple[float, float]:
+        """Move to about the minimum along a direction, unless its bound is good enough.
 
         Returns the step, and by how much the smoothed objective would fall if it were quadratic.
         """
@@ -296,18 +369,23 @@ class NewtonSolver(IterativeSolver):
             way, bias_way = way[:-1], float(way[-1])
         with self.watch.phase("scores"):
             self.oracle.score(way, self._ways)
+        self._ways += bias_way
+        fall = -0.5 * dot(self._gradient, way)
+        enough = self.stop.enough(self.best.primal, self.C)
+        if self._smooth and directions.exact and fall <= enough:
+            self._bound_of_full_step(way, fall, directions)
+            if self._converged():
+                return 0.0, fall
         with self.watch.phase("line_search"):
-            self._ways += bias_way
             step = self._search(way)
             # A bound cannot end the run while smoothing costs far more than the gap that is asked.
-            enough = self.stop.enough(self.best.primal, self.C)
-            if step < 1.0 and constants.LITTLE * self._slack <= enough:
-                self._bound_of_full_step()
+            if step < 1.0 and not self._smooth and constants.LITTLE * self._slack <= enough:
+                self._bound_of_full_step(way, fall, directions)
             self._ways -= bias_way
             self.trial.w = self.trial.w + step * way
             self.trial.scores += step * self._ways
             self._bias += step * bias_way
-        return step, -0.5 * dot(self._gradient, way)
+        return step, fall
 
     def _search(self, way: np.ndarray) -> float:
         """Where the derivative along the direction is small."""
