@@ -44,7 +44,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 # What may differ from run to run: gaps, counts of iterations and cuts, times.
-FREE = re.compile(r"gap \S+ \(\S+ %\)|\d+ (?:iterations|cuts)|[\d.]+ s\b")
+FREE = re.compile(r"gap \S+ \(\S+ %\)|\d+ (?:iterations|cuts)|[\d.]+ m?s\b")
 CLOSE = 2e-3  # two objectives within the default tolerance of the same optimum
 
 # Commands of the pages that no test runs, and why. Expressions for the whole command.

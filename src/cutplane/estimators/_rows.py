@@ -157,7 +157,7 @@ def checked_rows(model: Any, X: Any, **options: Any) -> Any:
     check_sparse(X)
     if _is_plain(X, **options):
         _set_features(model, X.shape[1], None)
-        return X, options["y"]
+        return X, np.ascontiguousarray(options["y"])
     if options.get("y_numeric"):
         _refuse_text(options["y"])
     return validate_data(

@@ -301,6 +301,8 @@ class LinearOracle:
     ) -> Proof:
         """Move ``into`` to w and prove upper bounds there, at its bias: one product X·w.
 
+        If the point's tolerance is 0, the bias is the best one.
+
         The bounds cover every rounding error of the scores, of the losses and of their sum. If the
         bounds are together more than ``tolerance``, the scores are computed again in twice the
         digits.
@@ -315,6 +317,8 @@ class LinearOracle:
         errors, low, high = self._proving
         if norms is None:
             self._products.bounded(into.w, into.scores, errors.scores)
+            if into.tolerance == 0.0:
+                score_risk.find_bias(into)
             score_risk.evaluate(into)
         else:
             length = math.sqrt(squared_norm(into.w))

@@ -258,6 +258,8 @@ def format_percent(fraction: float) -> str:
 
 def format_seconds(seconds: float) -> str:
     """A duration for people. An integer number of seconds is shown without decimals."""
+    if 5e-5 <= seconds < 0.01:
+        return f"{1e3 * seconds:.2g} ms"
     if seconds < 10.0 and not isinstance(seconds, int):
         return f"{seconds:.2f} s" if seconds < 1.0 else f"{seconds:.1f} s"
     if round(seconds) < 120:

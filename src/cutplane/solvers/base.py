@@ -54,6 +54,8 @@ LINE_PART = 0.25
 # harmless unless the end is, in relation to both, as near to the start as this.
 NEARBY = 1e-6
 LONGEST_FROM_NEARBY = 1e5
+# If the gap has to be less than this part of the objective, digits of the model count.
+TIGHT = 1e-5
 
 logger = logging.getLogger("cutplane")
 
@@ -221,8 +223,13 @@ class IterativeSolver(ABC):
         if self.point is None:
             self.point = self.oracle.new_point()
         self.point.bias = best.bias
+        self.point.tolerance = 0.0 if self._wants_best_bias() else np.inf
         proof = self.oracle.prove(best.w, self.point, self._allowed_rounding())
         return self._with_proof(best, proof)
+
+    def _wants_best_bias(self) -> bool:
+        """Whether a proof takes the best bias of w to the last digit, which takes many passes."""
+        return self.stop.enough(self.best.primal, self.C) < TIGHT * self.best.primal
 
     def _allowed_rounding(self) -> float:
         """How much rounding may add to the risk before it is computed in more digits."""
@@ -231,7 +238,7 @@ class IterativeSolver(ABC):
     def _with_proof(self, best: Best, proof: Proof) -> Best:
         """The point with the objective that its proof gives."""
         primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
-        return replace(best, w=self.point.w, primal=primal, proved=True)
+        return replace(best, w=self.point.w, bias=self.point.bias, primal=primal, proved=True)
 
     def _verified(self) -> bool:
         """Whether what has been proved meets the rule; counts the proofs that do not."""

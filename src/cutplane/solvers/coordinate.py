@@ -429,7 +429,7 @@ class CoordinateSolver(IterativeSolver):
 
     def prove(self, best: Best) -> Best:
         """As every solver, but without a product where the scores have just been computed."""
-        if not best.w is self._evaluated is self.point.w:
+        if self._wants_best_bias() or not best.w is self._evaluated is self.point.w:
             return super().prove(best)
         norms = np.sqrt(self._squares + self.oracle.constant**2)
         return self._with_proof(
