@@ -99,9 +99,8 @@ class AutoSolver(IterativeSolver):
         self._stage: IterativeSolver | None = None
         self._before: Best | None = None  # of the stages before
         self._gave_up = False
-        self._course: list[
-            tuple[float, float]
-        ] = []  # of the first stage: its work, and what was left
+        # Of the first stage: its work, and what was left.
+        self._course: list[tuple[float, float]] = []
 
     def active_cuts(self) -> tuple[Cut, ...]:
         return () if self._stage is None else self._stage.active_cuts()
