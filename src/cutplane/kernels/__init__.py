@@ -95,30 +95,29 @@ class Kernel:
         base = self.gamma * norms + self.coef0
         return base**self.degree if self.name == "poly" else np.tanh(base)
 
-    def write(
-        self,
-        products: np.ndarray,
-        left: np.ndarray,
-        right: np.ndarray,
-        slots: np.ndarray,
-        first: int,
-        out: np.ndarray,
-    ) -> None:
-        """Values from inner products and squared norms, to ``out[slots, first:...]``."""
-        if self.name == "rbf":
-            single = out.dtype == np.float32
-            kernel = loops.rbf_values_32 if single else loops.rbf_values_64
-            own, other = (np.multiply(n, self.gamma).astype(out.dtype) for n in (left, right))
-            kernel(products, own, other, self.gamma, slots, first, out)
-        elif self.name == "linear":
-            out[slots, first : first + products.shape[1]] = products
-        elif self.name == "poly":
-            loops.power_values(
-                products, self.gamma, self.coef0, int(self.degree), slots, first, out
-            )
-        else:
-            values = np.tanh(self.gamma * products.astype(out.dtype, copy=False) + self.coef0)
-            out[slots, first : first + products.shape[1]] = values
+
+def _tanh_values(
+    products: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    gamma: float,
+    coef0: float,
+    degree: int,
+    slots: np.ndarray,
+    first: int,
+    out: np.ndarray,
+) -> None:
+    values = np.tanh(gamma * products.astype(out.dtype, copy=False) + coef0)
+    out[slots, first : first + products.shape[1]] = values
+
+
+# What turns inner products into values of a kernel of this name: see ``loops.kernel_values``.
+VALUES: dict[str, Callable[..., None]] = {
+    "linear": loops.linear_values,
+    "poly": loops.power_values,
+    "rbf": loops.rbf_values_64,
+    "sigmoid": _tanh_values,
+}
 
 
 # -- points -----------------------------------------------------------------------------
@@ -339,6 +338,10 @@ class ProductMatrix(KernelMatrix):
         self._executor = executor
         self.dtype = left.dtype
         self.columns = len(self._right)
+        self._parameters = kernel.gamma, kernel.coef0, int(kernel.degree)
+        self._write = VALUES[kernel.name]
+        if kernel.name == "rbf" and self.dtype == np.float32:
+            self._write = loops.rbf_values_32
         dense, rbf = isinstance(left, DensePoints), kernel.name == "rbf"
         self.relative = rbf and not (isinstance(left, DensePoints) and left.direct)
         self._sums_fast = rbf and dense and self.dtype == np.float32
@@ -411,7 +414,7 @@ class ProductMatrix(KernelMatrix):
             products = np.empty((rows.stop - rows.start, last - first), dtype=left.x.dtype)
             left.products(rows, right, first, last, products)  # type: ignore[arg-type]
             norms = left.norms[rows], right.norms[first:last]
-            self._kernel.write(products, *norms, slots[rows], first, out)
+            self._write(products, *norms, *self._parameters, slots[rows], first, out)
 
         with single_threaded_blas():
             self._executor.run(piece, len(pieces))
@@ -430,7 +433,8 @@ class ProductMatrix(KernelMatrix):
             products = np.empty((len(left), len(right)), dtype=self.dtype)
             rows, columns = slice(0, len(left)), (0, len(right))
             left.products(rows, right, *columns, products)  # type: ignore[arg-type]
-            self._kernel.write(products, left.norms, right.norms, places[a], first, out)
+            norms = left.norms, right.norms
+            self._write(products, *norms, *self._parameters, places[a], first, out)
             if a < b:
                 own = slice(a * SQUARE, a * SQUARE + len(left))
                 other = slice(first, first + len(right))
@@ -459,14 +463,14 @@ class ProductMatrix(KernelMatrix):
 
         def chunk(k: int) -> None:
             first, last = k * SUM_COLUMNS, min((k + 1) * SUM_COLUMNS, count)
-            norms = right.norms[first:last]
             room = np.empty((2, SUM_ROWS, last - first), dtype=self.dtype)
             for piece, left in zip(pieces, lefts, strict=True):
                 # Two arrays: in place the loop over the values would not be vectorised.
                 products, values = room[:, : len(left)]
                 every = slice(0, len(left))
                 left.products(every, right, first, last, products)  # type: ignore[arg-type]
-                self._kernel.write(products, left.norms, norms, np.arange(len(left)), 0, values)
+                norms = left.norms, right.norms[first:last]
+                self._write(products, *norms, *self._parameters, np.arange(len(left)), 0, values)
                 out[first:last] += values.T @ coef[piece].astype(self.dtype, copy=False)
 
         with single_threaded_blas():
