@@ -330,70 +330,62 @@ class DualSolver:
 
         The result's ``w`` holds β.
         """
+        settings, mass, count = self._settings, self._problem.mass, len(self._problem.linear)
+        stalled, least, hopeless = 0, np.inf, False
+        patience = min(STALL * -(-count // self._size), LONGEST_STALL)
+        status: Status | None = None
         try:
             if self._known is None:
                 self._known = definiteness(self._exact)
             self._state = self._first_state(start)
-            status = self._iterate()
+            while status is None:
+                state = self._state
+                active, beta = state.active, state.beta[state.active.variables]
+                g = state.s[active.columns] + active.linear
+                # Of small sets not every iteration is told, and worth the best bias.
+                now, size = self._iterations, self._size
+                told = now == 0 or (now + 1) * size // EXACT_SET != now * size // EXACT_SET
+                violation, bias, gap = loops.assess(g, beta, active.lower, active.upper, told)
+                target = gap, gap - state.value, mass, self._part
+                reached = settings.reached(violation, *target)
+                if self._pace is None and self._steps >= SLOW * count:
+                    self._pace = Pace(count, factor_columns(self._exact), settings.max_iter)
+                if self._pace is not None:  # hopeless also once all variables are back
+                    hopeless = hopeless or self._pace.hopeless(self._steps, gap)
+                stuck = hopeless or stalled >= patience or not violation > 0.0 or np.isnan(gap)
+                if (reached or stuck) and state.absent:
+                    self._restore()
+                    stalled = 0
+                    continue
+                if reached or stuck:
+                    if not self._trace:
+                        self._record(state, violation, gap)
+                    status = self._conclude(stuck)
+                    stalled, least = 0, np.inf
+                    continue
+                if self._pace is not None and self._pace.slow(self._work):
+                    if self._jump():
+                        status = self._conclude(False)
+                    continue
+                chosen, goal = self._choose(g, beta), settings.goal(violation, *target)
+                self._state = self._optimise(chosen, g, beta, violation, goal)
+                gained = state.value - self._state.value
+                if gained > 1e-15 * abs(state.value) or violation < 0.5 * least:
+                    stalled, least = 0, violation
+                else:
+                    stalled += 1
+                self._iterations += 1
+                if told or self._limit() is not None:
+                    status = self._record(state, violation, gap)
+                active.previous = chosen
+                if settings.shrinking and self._size < count and status is None:
+                    loops.count_positive(g, beta, active.lower, active.upper, bias, active.history)
+                    self._shrink()
         except KeyboardInterrupt:
             if self._state is None:  # not even the first point is known
                 raise
             status = Status.INTERRUPTED
         return self._result(status)
-
-    def _iterate(self) -> Status:
-        settings, mass, count = self._settings, self._problem.mass, len(self._problem.linear)
-        stalled, least, hopeless = 0, np.inf, False
-        patience = min(STALL * -(-count // self._size), LONGEST_STALL)
-        while True:
-            state = self._state
-            assert state is not None
-            active, beta = state.active, state.beta[state.active.variables]
-            g = state.s[active.columns] + active.linear
-            # Of small sets not every iteration is told, and worth the best bias.
-            now, size = self._iterations, self._size
-            told = now == 0 or (now + 1) * size // EXACT_SET != now * size // EXACT_SET
-            violation, bias, gap = loops.assess(g, beta, active.lower, active.upper, told)
-            target = gap, gap - state.value, mass, self._part
-            reached = settings.reached(violation, *target)
-            if self._pace is None and self._steps >= SLOW * count:
-                self._pace = Pace(count, factor_columns(self._exact), settings.max_iter)
-            if self._pace is not None:  # hopeless also once all variables are back
-                hopeless = hopeless or self._pace.hopeless(self._steps, gap)
-            stuck = hopeless or stalled >= patience or not violation > 0.0 or np.isnan(gap)
-            if reached or stuck:
-                if state.absent:
-                    self._restore()
-                    stalled = 0
-                    continue
-                if not self._trace:
-                    self._record(state, violation, gap)
-                status = self._conclude(stuck)
-                if status is not None:
-                    return status
-                stalled, least = 0, np.inf
-                continue
-            if self._pace is not None and self._pace.slow(self._work):
-                status = self._conclude(False) if self._jump() else None
-                if status is not None:
-                    return status
-                continue
-            chosen, goal = self._choose(g, beta), settings.goal(violation, *target)
-            self._state = self._optimise(chosen, g, beta, violation, goal)
-            gained = state.value - self._state.value
-            if gained > 1e-15 * abs(state.value) or violation < 0.5 * least:
-                stalled, least = 0, violation
-            else:
-                stalled += 1
-            self._iterations += 1
-            if told or self._limit() is not None:
-                status = self._record(state, violation, gap)
-                if status is not None:
-                    return status
-            active.previous = chosen
-            if settings.shrinking and self._size < count:
-                loops.count_positive(g, beta, active.lower, active.upper, bias, active.history)
-                self._shrink()
 
     def _choose(self, g: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """The working set: numbers of distinct active variables, the newest last."""
@@ -689,7 +681,14 @@ class DualSolver:
         s = np.zeros(len(sums))
         self._add(np.arange(len(s)), sums, s)
         if self._single:
-            rough, rows = self._rough_errors(sums, used), problem.rows
+            matrix, rows = self._matrix, problem.rows
+            if matrix.relative and len(used) <= len(self._cache.slots):
+                sizes = np.zeros(len(s))
+                # Values are off by less than a tenth.
+                self._add(np.arange(len(s)), 1.1 * np.abs(sums), sizes)
+                rough = loops.UNIT * (len(used) + 8.0 + matrix.amplifications) * sizes
+            else:
+                rough = rounding(matrix, matrix.roots, sums, len(used))
             g = s[rows] + problem.linear
             violation, bias, _ = loops.assess(g, beta, problem.lower, problem.upper, True)
             r, margin = g + bias, 2.0 * rough[rows] + violation
@@ -703,16 +702,6 @@ class DualSolver:
     def _proves_all_anew(self, used: int) -> bool:
         """Whether so many support vectors are too many to begin a proof in single precision."""
         return self._single and 2 * used > self._matrix.columns
-
-    def _rough_errors(self, sums: np.ndarray, used: np.ndarray) -> np.ndarray:
-        """How far sums of rows in single precision are off, at most."""
-        matrix = self._matrix
-        if not matrix.relative or len(used) > len(self._cache.slots):
-            return rounding(matrix, matrix.roots, sums, len(used))
-        sizes = np.zeros(len(sums))
-        # Values are off by less than a tenth.
-        self._add(np.arange(len(sizes)), 1.1 * np.abs(sums), sizes)
-        return loops.UNIT * (len(used) + 8.0 + matrix.amplifications) * sizes
 
     def _limit(self) -> Status | None:
         """Whether the user wants no more."""
