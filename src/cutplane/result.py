@@ -102,6 +102,19 @@ class Certificate(Bounded):
 
 
 @dataclass(frozen=True)
+class DualCertificate(Certificate):
+    """A certificate whose objective may be negative, as that of the one-class machine is.
+
+    kind is 'conditional' where nothing proves that the kernel is positive semidefinite, and
+    'withheld' where it is not, or after an interrupt, where it would have taken more than an
+    instant to compute: ``dual`` is −inf and ``gap`` inf then.
+    """
+
+    __repr__ = Certificate.__repr__
+    __str__ = Certificate.__str__
+
+
+@dataclass(frozen=True)
 class Iteration(Bounded):
     """One iteration of a solver, as callbacks and the trace see it.
 
@@ -131,6 +144,25 @@ class Iteration(Bounded):
     cuts: int
     seconds: float
     problem: str = ""
+
+
+@dataclass(frozen=True)
+class DualIteration(Iteration):
+    """An iteration of the decomposition solver.
+
+    ``cuts`` is the size of the working set, ``trial`` the primal of this iterate as far as
+    it is known, ``step`` the largest change of a variable.
+
+    Attributes
+    ----------
+    violation : float
+        Of the optimality conditions, before the iteration, among the active variables.
+    active : int
+        Variables that take part.
+    """
+
+    violation: float = np.inf
+    active: int = 0
 
 
 @dataclass(frozen=True)

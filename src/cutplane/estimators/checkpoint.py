@@ -102,7 +102,7 @@ def check_checkpoint(value: Any) -> Checkpoint | None:
 
 def _records() -> Any:
     """The kinds of records that a checkpoint may contain, besides those of all files."""
-    from ..solvers.decomposition.problem import DualCertificate, DualIteration
+    from ..result import DualCertificate, DualIteration
     from ..store.values import Registry
 
     return Registry({kind.__name__: kind for kind in (DualCertificate, DualIteration)})

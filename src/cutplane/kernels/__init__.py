@@ -51,8 +51,6 @@ DOUBLE_ERROR = 1e-10
 SUM_ROWS, SUM_COLUMNS = 256, 256
 WORTH_A_COPY = 0.9  # unused features are dropped if at most this part of the features is left
 FEW_FEATURES = 64  # with at most so many, kernel values may be computed one row at a time
-# A negative eigenvalue of larger relative size cannot come from rounding.
-NEGATIVE = 1e-6
 # Mirrored values may differ by this part of the largest value, because of rounding.
 SYMMETRY = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 
@@ -257,6 +255,37 @@ class KernelMatrix(ABC):
     @abstractmethod
     def restricted(self, columns: np.ndarray) -> KernelMatrix:
         """The matrix with only these of its columns."""
+
+    def sum_errors(
+        self,
+        coef: np.ndarray,
+        depth: int,
+        sizes: np.ndarray | None = None,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """How far Σ_k coef_k·K(k, i) may be off, for every row i, if it is added in float64.
+
+        With u the unit of rounding it is at most u·(depth + 8 + amplification)·Σ_k |coef_k·K(k, i)|
+        if the values' own errors are relative. No |K(k, i)| is larger than √K(k, k)·√K(i, i), which
+        takes its place where it is not known.
+
+        Parameters
+        ----------
+        coef : ndarray
+            A coefficient for every row.
+        depth : int
+            Additions that a term goes through, at most.
+        sizes : ndarray, optional
+            Σ_k |coef_k|·|K(k, i)|, if that is known.
+        rows : ndarray of int, optional
+            The rows that k and i count, which may be repeated; by default all.
+        """
+        if sizes is not None and self.relative:
+            return (decomposition.UNIT * (depth + 8.0 + self.amplification)) * sizes
+        roots = self.roots if rows is None else self.roots[rows]
+        most = roots * float(np.abs(coef) @ roots)
+        size = most if sizes is None else sizes
+        return decomposition.UNIT * ((depth + 8.0) * size + self.amplification * most)
 
     def values_of(self, which: np.ndarray) -> int:
         """How many values sums over these rows take."""
@@ -589,13 +618,6 @@ def kernel_matrix(
         return CallableMatrix(kernel.function, X)
     points = training_points(kernel, X, single=single, sums=sums, centre=centre)
     return ProductMatrix(kernel, points, None, executor)
-
-
-def has_negative_eigenvalue(matrix: KernelMatrix, rows: np.ndarray) -> bool:
-    """Whether the values of some rows among themselves show that a kernel is not semidefinite."""
-    square = matrix.rows(rows, rows).astype(np.float64)
-    values = np.linalg.eigvalsh(0.5 * (square + square.T))
-    return bool(values[0] < -NEGATIVE * np.max(np.abs(values)))
 
 
 # -- values that users give --------------------------------------------------------------

@@ -275,7 +275,7 @@ def assess(g, beta, lower, upper, search):
     return max(0.0, high - low), bias, gap
 
 
-# -- what is certain of a point: see ``solvers.decomposition.verify`` ---------------------------
+# -- what is certain of a point: see ``solvers.decomposition.problem`` --------------------------
 
 
 @jit

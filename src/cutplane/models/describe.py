@@ -6,8 +6,7 @@ from typing import Any
 
 from .. import store
 from ..estimators.checkpoint import KIND as CHECKPOINT
-from ..result import Certificate
-from ..solvers.decomposition.problem import DualCertificate
+from ..result import Certificate, DualCertificate
 from ..store.container import reading
 from ..store.values import Decoder, Registry
 

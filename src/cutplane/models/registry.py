@@ -23,8 +23,7 @@ from ..estimators.ordinal_svc import OrdinalSVC
 from ..estimators.rank_svm import RankSVM
 from ..estimators.sampled_svc import SampledCutSVC
 from ..estimators.structured_svm import StructuredSVM
-from ..result import Certificate, Iteration, SolveResult
-from ..solvers.decomposition.problem import DualCertificate, DualIteration
+from ..result import Certificate, DualCertificate, DualIteration, Iteration, SolveResult
 from ..store.values import Registry
 from ..structured import BinaryProblem, MulticlassProblem, MultilabelProblem
 from ..structured.chain import ChainShape

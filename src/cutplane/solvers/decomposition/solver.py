@@ -42,24 +42,18 @@ import numpy as np
 
 from ...exec import Executor
 from ...kernels import KernelMatrix
+from ...kernels.definite import Definiteness, definiteness, looks_indefinite
 from ...loops import decomposition as loops
-from ...result import SolveResult, Status
+from ...result import DualIteration, SolveResult, Status
 from .cache import RowCache
 from .interior import SLOW, Pace, factor_columns, factor_of, interior_point
 from .problem import (
-    DualIteration,
     DualProblem,
     DualSettings,
     Observer,
-    certificate_of,
-)
-from .verify import (
-    Definiteness,
     Verified,
-    definiteness,
+    certificate_of,
     linear_sums,
-    looks_indefinite,
-    rounding,
     stretched,
     verify,
 )
@@ -195,7 +189,7 @@ def solve_small(
     verified : Verified
     """
     c, lower, upper, count = problem.linear, problem.lower, problem.upper, len(beta)
-    diagonal, roots, g = matrix.diagonal[rows], matrix.roots[rows], c.copy()
+    diagonal, g = matrix.diagonal[rows], c.copy()
     used = np.flatnonzero(beta)
     if points is not None and room is not None and len(used) > len(room):
         points = room = None
@@ -205,7 +199,7 @@ def solve_small(
         if room is not None:
             some = matrix.rows(used) if points is not None else values[rows[used, None], rows]
             K[: len(used)], place[used] = some, np.arange(len(used))
-        g += _exact_sums(matrix, K, place, roots, beta)[0]
+        g += _exact_sums(matrix, K, place, rows, beta)[0]
     marks = np.empty((3, count), dtype=np.int64)
     rounds, steps_left = 0, STEPS_PER_VARIABLE * max(count, EXACT_SET)
     while steps_left > 0:
@@ -223,18 +217,18 @@ def solve_small(
         steps_left -= max(1, steps)
         rounds += 1
     lack = loops.balance(beta, lower, upper, problem.total)
-    s, error = _exact_sums(matrix, K, place, roots, beta)
+    s, error = _exact_sums(matrix, K, place, rows, beta)
     return rounds, verify(matrix, rows, problem, beta, lack, s, error)
 
 
 def _exact_sums(
-    matrix: KernelMatrix, K: np.ndarray, place: np.ndarray, roots: np.ndarray, beta: np.ndarray
+    matrix: KernelMatrix, K: np.ndarray, place: np.ndarray, rows: np.ndarray, beta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_j beta_j·K[place_j], and how far each value is off at most; ``roots`` are √K_ii."""
+    """Σ_j beta_j·K[place_j], and how far each value is off at most; variable j has row rows_j."""
     s, sizes, *parts = np.zeros((4, K.shape[1]))
     loops.sums_with_sizes(K, place, beta, s, sizes, *parts)
     depth = loops.SOME + len(beta) // loops.SOME
-    return s, rounding(matrix, roots, beta, depth, sizes)
+    return s, matrix.sum_errors(beta, depth, sizes, rows)
 
 
 class DualSolver:
@@ -617,7 +611,7 @@ class DualSolver:
         found = self._verify()
         if not np.isfinite(found.gap):
             return Status.NUMERICALLY_LIMITED
-        if found.good(settings, mass):
+        if settings.reached(found.violation, found.gap, found.primal, mass):
             return Status.CONVERGED
         state = self._state
         assert state is not None
@@ -625,7 +619,8 @@ class DualSolver:
             longer = stretched(self._problem, state.beta, found)
             if longer is not None:
                 self._state = replace(state, beta=longer)
-                if self._verify().good(settings, mass):
+                better = self._verify()
+                if settings.reached(better.violation, better.gap, better.primal, mass):
                     return Status.CONVERGED
                 self._state, self._verified = state, found
         if self._single:
@@ -660,7 +655,8 @@ class DualSolver:
         if x is None and found.slack > 0.5 * enough:
             count = len(sums)
             if 8 * count * count <= self._settings.cache_bytes and exact.dtype == np.float64:
-                s, error = _exact_sums(exact, exact.whole(), np.arange(count), exact.roots, sums)
+                every = np.arange(count)
+                s, error = _exact_sums(exact, exact.whole(), every, every, sums)
                 found = verify(exact, rows, problem, beta, lack, s[rows], error[rows], lift)
         value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
         self._state = _State(beta, s, value, active, step=state.step)
@@ -675,7 +671,7 @@ class DualSolver:
         enough for variables at 0 whose margin is larger than the error: they have no loss.
         """
         problem, used = self._problem, np.flatnonzero(sums)
-        error = rounding(self._exact, self._exact.roots, sums, len(used))
+        error = self._exact.sum_errors(sums, len(used))
         if self._proves_all_anew(len(used)):
             return self._exact.combine(used, sums[used]), error
         s = np.zeros(len(sums))
@@ -688,7 +684,7 @@ class DualSolver:
                 self._add(np.arange(len(s)), 1.1 * np.abs(sums), sizes)
                 rough = loops.UNIT * (len(used) + 8.0 + matrix.amplifications) * sizes
             else:
-                rough = rounding(matrix, matrix.roots, sums, len(used))
+                rough = matrix.sum_errors(sums, len(used))
             g = s[rows] + problem.linear
             violation, bias, _ = loops.assess(g, beta, problem.lower, problem.upper, True)
             r, margin = g + bias, 2.0 * rough[rows] + violation
@@ -765,11 +761,10 @@ class DualSolver:
                 state = self._state
                 assert state is not None
             bias, kind = found.bias, self._known.kind
-            pairs = self._least_curvature
-            if kind == "conditional" and looks_indefinite(
-                self._exact, self._problem, state.beta, pairs
-            ):
-                kind = "withheld"
+            if kind == "conditional":
+                support = np.unique(self._problem.rows[state.beta != 0.0])
+                if looks_indefinite(self._exact, support, self._least_curvature):
+                    kind = "withheld"
             self.indefinite = kind == "withheld"
             certificate = certificate_of(found.primal, found.dual, kind)
         else:
