@@ -161,7 +161,7 @@ def training_points(
     if single and reach * np.finfo(np.float32).eps <= SINGLE_ERROR:
         return points.astype(np.float32)
     if reach * np.finfo(np.float64).eps > DOUBLE_ERROR and isinstance(points, DensePoints):
-        return DensePoints(points.x, np.zeros(len(points)), direct=True)
+        return points.as_direct()
     return points
 
 
@@ -181,13 +181,10 @@ def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Poi
         left, right = left.as_whole(), right.as_whole()
     elif kernel.name == "rbf":
         centre = right.x.mean(axis=0)
-        x, z = left.x - centre, right.x - centre
-        left, right = DensePoints(x, squared_norms(x)), DensePoints(z, squared_norms(z))
+        left, right = left.moved(centre), right.moved(centre)
         reach = kernel.gamma * max(left.norms.max(), right.norms.max())
         if not reach * np.finfo(np.float64).eps <= DOUBLE_ERROR:  # squares of new rows may overflow
-            left = DensePoints(x, np.zeros(len(x)), direct=True)
-            right = DensePoints(z, np.zeros(len(z)), direct=True)
-            return left, right
+            return left.as_direct(), right.as_direct()
     used = np.flatnonzero(np.any(right.x, axis=0))
     if len(used) < WORTH_A_COPY * right.x.shape[1]:
         return replace(left, x=left.x[:, used]), replace(right, x=right.x[:, used])
@@ -214,8 +211,8 @@ class KernelMatrix(ABC):
         √k(x, x)·√k(z, z), if the kernel is positive semidefinite.
     relative : bool
         Whether so many units of rounding of the value itself.
-    amplifications : ndarray
-        The same for the values of every column.
+    amplifications : float or ndarray
+        The same for the values of every column, where it may be less.
     linear_rows : ndarray or None
         x with K = x·xᵀ in double precision, of linear kernels of dense rows.
     moved : tuple (shift, error, reach)
@@ -240,9 +237,9 @@ class KernelMatrix(ABC):
         return np.sqrt(np.abs(self.diagonal))
 
     @property
-    def amplifications(self) -> np.ndarray:
-        """``amplification`` for every column."""
-        return np.full(self.columns, self.amplification)
+    def amplifications(self) -> float | np.ndarray:
+        """``amplification`` of the values of every column."""
+        return self.amplification
 
     def compiled(self) -> tuple[Any, ...] | None:
         """The rows in the form from which compiled loops compute values; None if they cannot."""
@@ -387,11 +384,11 @@ class ProductMatrix(KernelMatrix):
     @cached_property
     def amplification(self) -> float:  # type: ignore[override]
         """By the kernel's form: products of d terms, then a power or an exponential."""
-        return float(self._amplification(self._left.terms))
+        return float(np.max(self._amplification(self._left.terms)))
 
     @property
-    def amplifications(self) -> np.ndarray:
-        return np.asarray(self._amplification(self._right.own_terms))
+    def amplifications(self) -> float | np.ndarray:
+        return self._amplification(self._right.terms)
 
     def _amplification(self, terms: Any) -> Any:
         ratio = float(np.finfo(self.dtype).eps / np.finfo(np.float64).eps)
