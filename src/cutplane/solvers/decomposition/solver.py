@@ -294,7 +294,6 @@ class DualSolver:
         """Work with this matrix; the working sets are as large as its rows in the cache allow."""
         self._matrix = matrix
         self._cache = RowCache(matrix, self._settings.cache_bytes)
-        self._diagonal = matrix.diagonal
         size, count = self._settings.working_set_size, len(self._problem.linear)
         if size is None:
             size = MIDDLE_SET if count <= MIDDLE else LARGE_SET
@@ -369,8 +368,10 @@ class DualSolver:
                 else:
                     stalled += 1
                 self._iterations += 1
-                if told or self._limit() is not None:
-                    status = self._record(state, violation, gap)
+                status = self._limit()
+                if told or status is not None:
+                    stopped = self._record(state, violation, gap)
+                    status = Status.STOPPED if stopped and status is None else status
                 active.previous = chosen
                 if settings.shrinking and self._size < count and status is None:
                     loops.count_positive(g, beta, active.lower, active.upper, bias, active.history)
@@ -392,7 +393,7 @@ class DualSolver:
             i = int(np.argmin(growing))
             slot = self._cache.fetch(active.rows[active.columns[[i]]])[0]
             row = self._cache.slots[slot][active.columns]
-            diagonal = self._diagonal[active.rows[active.columns]]
+            diagonal = self._matrix.diagonal[active.rows[active.columns]]
             curvatures = np.maximum(diagonal[i] + diagonal - 2.0 * row, loops.FLAT)
             gains = np.maximum(g - g[i], 0.0) ** 2 / curvatures
             return np.array([i, np.argmax(np.where(beta > active.lower, gains, 0.0))])
@@ -435,7 +436,7 @@ class DualSolver:
             columns,
             None,
             *block,
-            self._diagonal[active.rows[columns]],
+            self._matrix.diagonal[active.rows[columns]],
             slope,
             point,
             active.lower[chosen],
@@ -718,9 +719,8 @@ class DualSolver:
         seconds *= values / max(1, self._cache.computed_values)
         return float(DOUBLE_COST * seconds if self._single else seconds)
 
-    def _record(self, state: _State, violation: float, gap: float) -> Status | None:
-        """Tell of the iteration from ``state`` on, and ask whether it was the last."""
-        limit = self._limit()
+    def _record(self, state: _State, violation: float, gap: float) -> bool:
+        """Tell of the iteration from ``state`` on; returns whether the observer stops the run."""
         trial = np.inf if state.absent else gap - state.value
         self._primal = min(self._primal, trial)
         record = DualIteration(
@@ -742,8 +742,7 @@ class DualSolver:
             record.active,
             record.dual,
         )
-        stopped = self._observer is not None and bool(self._observer(record))
-        return Status.STOPPED if stopped and limit is None else limit
+        return self._observer is not None and bool(self._observer(record))
 
     def _result(self, status: Status) -> SolveResult:
         found, state = self._verified, self._state
