@@ -74,13 +74,16 @@ class Certificate(Bounded):
     ----------
     primal : float
         Objective of the returned model, rounded up: where rounding can be bounded it is no less
-        than that of the stored numbers in exact arithmetic.
+        than that of the stored numbers in exact arithmetic. That of a one-class machine may be
+        negative.
     dual : float
         Lower bound on the optimal objective.
     kind : {'exact', 'conditional', 'estimated', 'withheld'}
         'exact': the bound holds. 'conditional': it holds if the kernel is positive semidefinite,
         which is neither proved nor refuted. 'estimated': it holds with high probability.
-        'withheld': there is no bound, ``dual`` is −inf and ``gap`` inf.
+        'withheld': there is no bound, ``dual`` is −inf and ``gap`` inf, because the kernel is not
+        positive semidefinite, or because a number is not finite, or because after an interrupt the
+        bound would have taken more than an instant.
     """
 
     primal: float
@@ -99,19 +102,6 @@ class Certificate(Bounded):
             f"gap {self.gap:.2e} ({100 * self.relative_gap:.2g} %)"
             + (f", {CONDITION}" if self.kind == "conditional" else "")
         )
-
-
-@dataclass(frozen=True)
-class DualCertificate(Certificate):
-    """A certificate whose objective may be negative, as that of the one-class machine is.
-
-    kind is 'conditional' where nothing proves that the kernel is positive semidefinite, and
-    'withheld' where it is not, or after an interrupt, where it would have taken more than an
-    instant to compute: ``dual`` is −inf and ``gap`` inf then.
-    """
-
-    __repr__ = Certificate.__repr__
-    __str__ = Certificate.__str__
 
 
 @dataclass(frozen=True)

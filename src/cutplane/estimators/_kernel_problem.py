@@ -17,7 +17,7 @@ from ..data import as_blocks
 from ..exec import Executor
 from ..kernels import PrecomputedMatrix, ProductMatrix, TrainingMatrix, kernel_matrix
 from ..reporting.line import DualLine
-from ..result import DualCertificate, DualIteration, Iteration, SolveResult, Status
+from ..result import Certificate, DualIteration, Iteration, SolveResult, Status
 from ..solvers.decomposition.problem import DualProblem, DualSettings
 from ..solvers.decomposition.solver import PARTS, DualSolver, solve_small
 from ._fit import Memory, Problem, Ready, Run, Settings, warn_of
@@ -180,7 +180,7 @@ class KernelRows:
             w=beta,
             bias=verified.bias,
             status=Status.CONVERGED,
-            certificate=DualCertificate(primal, dual),
+            certificate=Certificate(primal, dual),
             n_iter=max(1, rounds),
             trace=(last,),
             timings={**dict.fromkeys(PARTS, 0.0), "inner": seconds, "total": seconds},

@@ -35,7 +35,7 @@ import numpy as np
 
 from ...kernels import KernelMatrix
 from ...loops import decomposition as loops
-from ...result import DualCertificate, DualIteration
+from ...result import Certificate, DualIteration
 
 # The least part of a violation to aim at in one go: the gap does not fall in proportion to it.
 LEAST_PART = 1e-3
@@ -175,11 +175,11 @@ class DualSettings:
 Observer = Callable[[DualIteration], bool | None]
 
 
-def certificate_of(primal: float, dual: float, kind: str) -> DualCertificate:
+def certificate_of(primal: float, dual: float, kind: str) -> Certificate:
     """A certificate; what is not finite is none."""
     if kind == "withheld" or not np.isfinite(primal - dual):
-        return DualCertificate(primal if np.isfinite(primal) else np.inf, -np.inf, "withheld")
-    return DualCertificate(primal, dual, kind)
+        return Certificate(primal if np.isfinite(primal) else np.inf, -np.inf, "withheld")
+    return Certificate(primal, dual, kind)
 
 
 # -- what is certain of a point ----------------------------------------------------------------
