@@ -94,24 +94,21 @@ class Kernel:
         return base**self.degree if self.name == "poly" else np.tanh(base)
 
 
-def _tanh_values(
-    products: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    gamma: float,
-    coef0: float,
-    degree: int,
-    slots: np.ndarray,
-    first: int,
-    out: np.ndarray,
-) -> None:
+def _linear_values(products: np.ndarray, *rest: Any) -> None:
+    slots, first, out = rest[-3:]
+    out[slots, first : first + products.shape[1]] = products
+
+
+def _tanh_values(products: np.ndarray, *rest: Any) -> None:
+    _, _, gamma, coef0, _, slots, first, out = rest
     values = np.tanh(gamma * products.astype(out.dtype, copy=False) + coef0)
     out[slots, first : first + products.shape[1]] = values
 
 
-# What turns inner products into values of a kernel of this name: see ``loops.kernel_values``.
+# What turns inner products into values of a kernel of this name. All of these functions take the
+# same arguments: see ``loops.kernel_values``.
 VALUES: dict[str, Callable[..., None]] = {
-    "linear": loops.linear_values,
+    "linear": _linear_values,
     "poly": loops.power_values,
     "rbf": loops.rbf_values_64,
     "sigmoid": _tanh_values,

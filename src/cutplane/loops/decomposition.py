@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from .._jit import jit
-from .kernel_values import power_values, scaled_rbf_64
+from .kernel_values import _rbf_64, power_values
 
 RBF, POWER = 1, 2  # forms of kernels
 FLAT = 1e-12  # replaces a curvature of zero or less, as in libsvm
@@ -86,7 +86,7 @@ def _kernel_row(t, form, x, features, norms, scale, offset, degree, room, slots,
     room[:] = 0.0
     add_rows(features, np.arange(x.shape[1]), x[t], 0, x.shape[0], room[0])
     if form == RBF:
-        scaled_rbf_64(room, norms[t : t + 1], norms, scale, slots, 0, K)
+        _rbf_64(room, norms[t : t + 1], norms, scale, slots, 0, K)
     else:
         power_values(room, norms, norms, scale, offset, degree, slots, 0, K)
 

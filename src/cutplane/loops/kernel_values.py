@@ -25,24 +25,23 @@ LOG2_E = 1.4426950408889634
 
 
 @jit
-def linear_values(products, left, right, gamma, coef0, degree, slots, first, out):
-    """The products themselves."""
-    for k in range(products.shape[0]):
-        out[slots[k], first : first + products.shape[1]] = products[k]
-
-
-@jit
 def rbf_values_32(products, left, right, gamma, coef0, degree, slots, first, out):
     """exp(−gamma·|x − z|²) in float32."""
-    own = (gamma * left).astype(np.float32)
-    other = (gamma * right).astype(np.float32)
+    own = np.empty(left.shape[0], np.float32)
+    other = np.empty(right.shape[0], np.float32)
+    _scale(left, gamma, own)
+    _scale(right, gamma, other)
     _rbf_32(products, own, other, gamma, slots, first, out)
 
 
 @jit
 def rbf_values_64(products, left, right, gamma, coef0, degree, slots, first, out):
     """exp(−gamma·|x − z|²) in float64."""
-    scaled_rbf_64(products, gamma * left, gamma * right, gamma, slots, first, out)
+    own = np.empty(left.shape[0])
+    other = np.empty(right.shape[0])
+    _scale(left, gamma, own)
+    _scale(right, gamma, other)
+    _rbf_64(products, own, other, gamma, slots, first, out)
 
 
 @jit
@@ -55,6 +54,13 @@ def power_values(products, left, right, gamma, coef0, degree, slots, first, out)
         for _ in range(degree):
             for j in range(source.shape[0]):
                 target[j] *= gamma * source[j] + coef0
+
+
+@jit
+def _scale(norms, gamma, out):
+    """out = gamma·norms."""
+    for k in range(norms.shape[0]):
+        out[k] = gamma * norms[k]
 
 
 @jit(reassociate=True)
@@ -83,7 +89,7 @@ def _rbf_32(products, left, right, scale, slots, first, out):
 
 
 @jit(reassociate=True)
-def scaled_rbf_64(products, left, right, scale, slots, first, out):
+def _rbf_64(products, left, right, scale, slots, first, out):
     """As ``_rbf_32``, in float64."""
     for k in range(products.shape[0]):
         own = left[k]
