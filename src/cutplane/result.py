@@ -74,13 +74,16 @@ class Certificate(Bounded):
     ----------
     primal : float
         Objective of the returned model, rounded up: where rounding can be bounded it is no less
-        than that of the stored numbers in exact arithmetic.
+        than that of the stored numbers in exact arithmetic. That of a one-class machine may be
+        negative.
     dual : float
         Lower bound on the optimal objective.
     kind : {'exact', 'conditional', 'estimated', 'withheld'}
         'exact': the bound holds. 'conditional': it holds if the kernel is positive semidefinite,
         which is neither proved nor refuted. 'estimated': it holds with high probability.
-        'withheld': there is no bound, ``dual`` is −inf and ``gap`` inf.
+        'withheld': there is no bound, ``dual`` is −inf and ``gap`` inf, because the kernel is not
+        positive semidefinite, or because a number is not finite, or because after an interrupt the
+        bound would have taken more than an instant.
     """
 
     primal: float
@@ -131,6 +134,25 @@ class Iteration(Bounded):
     cuts: int
     seconds: float
     problem: str = ""
+
+
+@dataclass(frozen=True)
+class DualIteration(Iteration):
+    """An iteration of the decomposition solver.
+
+    ``cuts`` is the size of the working set, ``trial`` the primal of this iterate as far as
+    it is known, ``step`` the largest change of a variable.
+
+    Attributes
+    ----------
+    violation : float
+        Of the optimality conditions, before the iteration, among the active variables.
+    active : int
+        Variables that take part.
+    """
+
+    violation: float = np.inf
+    active: int = 0
 
 
 @dataclass(frozen=True)

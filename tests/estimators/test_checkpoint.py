@@ -390,13 +390,12 @@ def changed_state(path: Path, change) -> None:
 def changed_content(path: Path, change) -> None:
     """Change what is in a checkpoint, with digests that fit."""
     from cutplane import store
-    from cutplane.estimators.checkpoint import _records
     from cutplane.store.values import Decoder, Encoder
 
     file = store.read(path)
-    content = Decoder(file.arrays, _records()).decode(file.header.content)
+    content = Decoder(file.arrays).decode(file.header.content)
     change(content)
-    encoder = Encoder(_records())
+    encoder = Encoder()
     store.write(path, file.header.kind, encoder.encode(content), encoder.arrays)
 
 

@@ -14,8 +14,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from cutplane import SVC, SVR, Checkpoint, OneClassSVM, SampledCutSVC, plot_convergence
+from cutplane.kernels import definite
 from cutplane.result import Certificate, Iteration, Status
-from cutplane.solvers.decomposition import interior, verify
+from cutplane.solvers.decomposition import interior
 
 LONG = np.longdouble
 
@@ -236,7 +237,7 @@ def test_definite_only_where_it_is_proved(monkeypatch, make):
     K = X @ X.T  # singular
     exact = {"method": "exact"} if make is SampledCutSVC else {}
     assert fitted(make(kernel="precomputed", **exact), K, y).certificate_.kind == "exact"
-    monkeypatch.setattr(verify, "PROVABLE", 100)
+    monkeypatch.setattr(definite, "PROVABLE", 100)
     model = fitted(make(kernel="precomputed", **exact), K, y)
     assert model.certificate_.kind == "conditional"
     assert "exact if the kernel is positive semidefinite" in str(model.certificate_)

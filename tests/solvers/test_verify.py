@@ -15,7 +15,7 @@ from cutplane.cli.train import describe_certificate
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor
 from cutplane.objective import LinearOracle, ListwiseScoreRisk
-from cutplane.result import Status
+from cutplane.result import Certificate, Status
 from cutplane.risks.measures import TableRisk
 from cutplane.risks.pairs import PairRisk
 from cutplane.solvers import (
@@ -29,7 +29,7 @@ from cutplane.solvers import (
     choose,
 )
 from cutplane.solvers import base as base
-from cutplane.solvers.decomposition.problem import DualCertificate, certificate_of
+from cutplane.solvers.decomposition.problem import certificate_of
 from cutplane.solvers.stochastic import StochasticSolver
 
 
@@ -236,7 +236,7 @@ def test_a_model_without_a_certificate(no_proof, tmp_path, solver):
 def test_kernel_machines_keep_what_is_finite(primal, dual):
     found = certificate_of(primal, dual, "exact")
     known = primal if np.isfinite(primal) else np.inf
-    assert found == DualCertificate(known, -np.inf, "withheld")
+    assert found == Certificate(known, -np.inf, "withheld")
     assert found.gap == found.relative_gap == np.inf
 
 

@@ -17,13 +17,8 @@ from ..data import as_blocks
 from ..exec import Executor
 from ..kernels import PrecomputedMatrix, ProductMatrix, TrainingMatrix, kernel_matrix
 from ..reporting.line import DualLine
-from ..result import Iteration, SolveResult, Status
-from ..solvers.decomposition.problem import (
-    DualCertificate,
-    DualIteration,
-    DualProblem,
-    DualSettings,
-)
+from ..result import Certificate, DualIteration, Iteration, SolveResult, Status
+from ..solvers.decomposition.problem import DualProblem, DualSettings
 from ..solvers.decomposition.solver import PARTS, DualSolver, solve_small
 from ._fit import Memory, Problem, Ready, Run, Settings, warn_of
 from ._kernel import KernelModel, check_kernel, kernel_of
@@ -174,10 +169,10 @@ class KernelRows:
                 self._room = np.empty(height * count)
             room = self._room[: height * count].reshape(height, count)
         rounds, verified = solve_small(matrix, rows, points, room, problem, settings, beta)
-        if not verified.good(settings, problem.mass):
+        primal, dual = verified.primal, verified.dual
+        if not settings.reached(verified.violation, verified.gap, primal, problem.mass):
             return None
         seconds = time.perf_counter() - began
-        primal, dual = verified.primal, verified.dual
         last = DualIteration(
             max(1, rounds), primal, dual, primal, 0.0, count, seconds, "", verified.violation, count
         )
@@ -185,7 +180,7 @@ class KernelRows:
             w=beta,
             bias=verified.bias,
             status=Status.CONVERGED,
-            certificate=DualCertificate(primal, dual),
+            certificate=Certificate(primal, dual),
             n_iter=max(1, rounds),
             trace=(last,),
             timings={**dict.fromkeys(PARTS, 0.0), "inner": seconds, "total": seconds},

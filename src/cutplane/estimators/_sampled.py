@@ -14,18 +14,13 @@ import scipy.sparse
 
 from .._checks import check_number
 from ..exec import Executor
-from ..kernels import (
-    Kernel,
-    KernelMatrix,
-    has_negative_eigenvalue,
-    rbf_sums,
-)
+from ..kernels import Kernel, KernelMatrix, rbf_sums
+from ..kernels.definite import definiteness, has_negative_eigenvalue
 from ..kernels.lowrank import projected
 from ..kernels.points import DensePoints, points_of
 from ..result import SolveResult
 from ..risks import Risk, Targets
 from ..solvers import AdaptivePosition, CutPosition, FixedPosition
-from ..solvers.decomposition.verify import definiteness
 from ..solvers.row_ascent import RowAscentSolver
 from ..solvers.sampled import ConstantTimeSolver, SampledSolver
 from ._fit import Problem, Ready, Run, Settings

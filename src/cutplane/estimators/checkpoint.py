@@ -100,14 +100,6 @@ def check_checkpoint(value: Any) -> Checkpoint | None:
     return value
 
 
-def _records() -> Any:
-    """The kinds of records that a checkpoint may contain, besides those of all files."""
-    from ..solvers.decomposition.problem import DualCertificate, DualIteration
-    from ..store.values import Registry
-
-    return Registry({kind.__name__: kind for kind in (DualCertificate, DualIteration)})
-
-
 @dataclass(frozen=True)
 class Known:
     """What a checkpoint knows about a problem: its result, a state to continue from, or a start."""
@@ -175,7 +167,7 @@ class CheckpointFile:
         if file.header.kind != KIND:
             raise ValueError(f"{name} is not a checkpoint but a model file of {file.header.kind}")
         with container.reading(name):
-            content = Decoder(file.arrays, _records()).decode(file.header.content)
+            content = Decoder(file.arrays).decode(file.header.content)
             facts = (content["estimator"], content["parameters"], content["course"])
             data, state, of_state = content["data"], content["state"], content["problem"]
             solved = [(result, digest) for result, digest in content["solved"]]
@@ -278,7 +270,7 @@ class CheckpointFile:
         from ..store import container
         from ..store.values import Encoder
 
-        encoder = Encoder(_records())
+        encoder = Encoder()
         content = encoder.encode(
             {
                 "estimator": self.estimator,

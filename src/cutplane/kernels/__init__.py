@@ -51,8 +51,6 @@ DOUBLE_ERROR = 1e-10
 SUM_ROWS, SUM_COLUMNS = 256, 256
 WORTH_A_COPY = 0.9  # unused features are dropped if at most this part of the features is left
 FEW_FEATURES = 64  # with at most so many, kernel values may be computed one row at a time
-# A negative eigenvalue of larger relative size cannot come from rounding.
-NEGATIVE = 1e-6
 # Mirrored values may differ by this part of the largest value, because of rounding.
 SYMMETRY = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 
@@ -95,30 +93,26 @@ class Kernel:
         base = self.gamma * norms + self.coef0
         return base**self.degree if self.name == "poly" else np.tanh(base)
 
-    def write(
-        self,
-        products: np.ndarray,
-        left: np.ndarray,
-        right: np.ndarray,
-        slots: np.ndarray,
-        first: int,
-        out: np.ndarray,
-    ) -> None:
-        """Values from inner products and squared norms, to ``out[slots, first:...]``."""
-        if self.name == "rbf":
-            single = out.dtype == np.float32
-            kernel = loops.rbf_values_32 if single else loops.rbf_values_64
-            own, other = (np.multiply(n, self.gamma).astype(out.dtype) for n in (left, right))
-            kernel(products, own, other, self.gamma, slots, first, out)
-        elif self.name == "linear":
-            out[slots, first : first + products.shape[1]] = products
-        elif self.name == "poly":
-            loops.power_values(
-                products, self.gamma, self.coef0, int(self.degree), slots, first, out
-            )
-        else:
-            values = np.tanh(self.gamma * products.astype(out.dtype, copy=False) + self.coef0)
-            out[slots, first : first + products.shape[1]] = values
+
+def _linear_values(products: np.ndarray, *rest: Any) -> None:
+    slots, first, out = rest[-3:]
+    out[slots, first : first + products.shape[1]] = products
+
+
+def _tanh_values(products: np.ndarray, *rest: Any) -> None:
+    _, _, gamma, coef0, _, slots, first, out = rest
+    values = np.tanh(gamma * products.astype(out.dtype, copy=False) + coef0)
+    out[slots, first : first + products.shape[1]] = values
+
+
+# What turns inner products into values of a kernel of this name. All of these functions take the
+# same arguments: see ``loops.kernel_values``.
+VALUES: dict[str, Callable[..., None]] = {
+    "linear": _linear_values,
+    "poly": loops.power_values,
+    "rbf": loops.rbf_values_64,
+    "sigmoid": _tanh_values,
+}
 
 
 # -- points -----------------------------------------------------------------------------
@@ -164,7 +158,7 @@ def training_points(
     if single and reach * np.finfo(np.float32).eps <= SINGLE_ERROR:
         return points.astype(np.float32)
     if reach * np.finfo(np.float64).eps > DOUBLE_ERROR and isinstance(points, DensePoints):
-        return DensePoints(points.x, np.zeros(len(points)), direct=True)
+        return points.as_direct()
     return points
 
 
@@ -184,13 +178,10 @@ def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Poi
         left, right = left.as_whole(), right.as_whole()
     elif kernel.name == "rbf":
         centre = right.x.mean(axis=0)
-        x, z = left.x - centre, right.x - centre
-        left, right = DensePoints(x, squared_norms(x)), DensePoints(z, squared_norms(z))
+        left, right = left.moved(centre), right.moved(centre)
         reach = kernel.gamma * max(left.norms.max(), right.norms.max())
         if not reach * np.finfo(np.float64).eps <= DOUBLE_ERROR:  # squares of new rows may overflow
-            left = DensePoints(x, np.zeros(len(x)), direct=True)
-            right = DensePoints(z, np.zeros(len(z)), direct=True)
-            return left, right
+            return left.as_direct(), right.as_direct()
     used = np.flatnonzero(np.any(right.x, axis=0))
     if len(used) < WORTH_A_COPY * right.x.shape[1]:
         return replace(left, x=left.x[:, used]), replace(right, x=right.x[:, used])
@@ -217,8 +208,8 @@ class KernelMatrix(ABC):
         √k(x, x)·√k(z, z), if the kernel is positive semidefinite.
     relative : bool
         Whether so many units of rounding of the value itself.
-    amplifications : ndarray
-        The same for the values of every column.
+    amplifications : float or ndarray
+        The same for the values of every column, where it may be less.
     linear_rows : ndarray or None
         x with K = x·xᵀ in double precision, of linear kernels of dense rows.
     moved : tuple (shift, error, reach)
@@ -243,9 +234,9 @@ class KernelMatrix(ABC):
         return np.sqrt(np.abs(self.diagonal))
 
     @property
-    def amplifications(self) -> np.ndarray:
-        """``amplification`` for every column."""
-        return np.full(self.columns, self.amplification)
+    def amplifications(self) -> float | np.ndarray:
+        """``amplification`` of the values of every column."""
+        return self.amplification
 
     def compiled(self) -> tuple[Any, ...] | None:
         """The rows in the form from which compiled loops compute values; None if they cannot."""
@@ -258,6 +249,37 @@ class KernelMatrix(ABC):
     @abstractmethod
     def restricted(self, columns: np.ndarray) -> KernelMatrix:
         """The matrix with only these of its columns."""
+
+    def sum_errors(
+        self,
+        coef: np.ndarray,
+        depth: int,
+        sizes: np.ndarray | None = None,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """How far Σ_k coef_k·K(k, i) may be off, for every row i, if it is added in float64.
+
+        With u the unit of rounding it is at most u·(depth + 8 + amplification)·Σ_k |coef_k·K(k, i)|
+        if the values' own errors are relative. No |K(k, i)| is larger than √K(k, k)·√K(i, i), which
+        takes its place where it is not known.
+
+        Parameters
+        ----------
+        coef : ndarray
+            A coefficient for every row.
+        depth : int
+            Additions that a term goes through, at most.
+        sizes : ndarray, optional
+            Σ_k |coef_k|·|K(k, i)|, if that is known.
+        rows : ndarray of int, optional
+            The rows that k and i count, which may be repeated; by default all.
+        """
+        if sizes is not None and self.relative:
+            return (decomposition.UNIT * (depth + 8.0 + self.amplification)) * sizes
+        roots = self.roots if rows is None else self.roots[rows]
+        most = roots * float(np.abs(coef) @ roots)
+        size = most if sizes is None else sizes
+        return decomposition.UNIT * ((depth + 8.0) * size + self.amplification * most)
 
     def values_of(self, which: np.ndarray) -> int:
         """How many values sums over these rows take."""
@@ -339,6 +361,10 @@ class ProductMatrix(KernelMatrix):
         self._executor = executor
         self.dtype = left.dtype
         self.columns = len(self._right)
+        self._parameters = kernel.gamma, kernel.coef0, int(kernel.degree)
+        self._write = VALUES[kernel.name]
+        if kernel.name == "rbf" and self.dtype == np.float32:
+            self._write = loops.rbf_values_32
         dense, rbf = isinstance(left, DensePoints), kernel.name == "rbf"
         self.relative = rbf and not (isinstance(left, DensePoints) and left.direct)
         self._sums_fast = rbf and dense and self.dtype == np.float32
@@ -355,11 +381,11 @@ class ProductMatrix(KernelMatrix):
     @cached_property
     def amplification(self) -> float:  # type: ignore[override]
         """By the kernel's form: products of d terms, then a power or an exponential."""
-        return float(self._amplification(self._left.terms))
+        return float(np.max(self._amplification(self._left.terms)))
 
     @property
-    def amplifications(self) -> np.ndarray:
-        return np.asarray(self._amplification(self._right.own_terms))
+    def amplifications(self) -> float | np.ndarray:
+        return self._amplification(self._right.terms)
 
     def _amplification(self, terms: Any) -> Any:
         ratio = float(np.finfo(self.dtype).eps / np.finfo(np.float64).eps)
@@ -411,7 +437,7 @@ class ProductMatrix(KernelMatrix):
             products = np.empty((rows.stop - rows.start, last - first), dtype=left.x.dtype)
             left.products(rows, right, first, last, products)  # type: ignore[arg-type]
             norms = left.norms[rows], right.norms[first:last]
-            self._kernel.write(products, *norms, slots[rows], first, out)
+            self._write(products, *norms, *self._parameters, slots[rows], first, out)
 
         with single_threaded_blas():
             self._executor.run(piece, len(pieces))
@@ -430,7 +456,8 @@ class ProductMatrix(KernelMatrix):
             products = np.empty((len(left), len(right)), dtype=self.dtype)
             rows, columns = slice(0, len(left)), (0, len(right))
             left.products(rows, right, *columns, products)  # type: ignore[arg-type]
-            self._kernel.write(products, left.norms, right.norms, places[a], first, out)
+            norms = left.norms, right.norms
+            self._write(products, *norms, *self._parameters, places[a], first, out)
             if a < b:
                 own = slice(a * SQUARE, a * SQUARE + len(left))
                 other = slice(first, first + len(right))
@@ -459,14 +486,14 @@ class ProductMatrix(KernelMatrix):
 
         def chunk(k: int) -> None:
             first, last = k * SUM_COLUMNS, min((k + 1) * SUM_COLUMNS, count)
-            norms = right.norms[first:last]
             room = np.empty((2, SUM_ROWS, last - first), dtype=self.dtype)
             for piece, left in zip(pieces, lefts, strict=True):
                 # Two arrays: in place the loop over the values would not be vectorised.
                 products, values = room[:, : len(left)]
                 every = slice(0, len(left))
                 left.products(every, right, first, last, products)  # type: ignore[arg-type]
-                self._kernel.write(products, left.norms, norms, np.arange(len(left)), 0, values)
+                norms = left.norms, right.norms[first:last]
+                self._write(products, *norms, *self._parameters, np.arange(len(left)), 0, values)
                 out[first:last] += values.T @ coef[piece].astype(self.dtype, copy=False)
 
         with single_threaded_blas():
@@ -585,13 +612,6 @@ def kernel_matrix(
         return CallableMatrix(kernel.function, X)
     points = training_points(kernel, X, single=single, sums=sums, centre=centre)
     return ProductMatrix(kernel, points, None, executor)
-
-
-def has_negative_eigenvalue(matrix: KernelMatrix, rows: np.ndarray) -> bool:
-    """Whether the values of some rows among themselves show that a kernel is not semidefinite."""
-    square = matrix.rows(rows, rows).astype(np.float64)
-    values = np.linalg.eigvalsh(0.5 * (square + square.T))
-    return bool(values[0] < -NEGATIVE * np.max(np.abs(values)))
 
 
 # -- values that users give --------------------------------------------------------------

@@ -61,11 +61,6 @@ class DensePoints:
         """Terms of an inner product, at most."""
         return self.x.shape[1]
 
-    @property
-    def own_terms(self) -> np.ndarray:
-        """Terms of an inner product of every row, at most."""
-        return np.full(len(self), self.terms)
-
     def astype(self, dtype: Any) -> DensePoints:
         return replace(self, x=self.x.astype(dtype))
 
@@ -81,6 +76,9 @@ class DensePoints:
 
     def as_whole(self) -> DensePoints:
         return replace(self, x=self.x.astype(np.float32), whole=True)
+
+    def as_direct(self) -> DensePoints:
+        return DensePoints(self.x, np.zeros(len(self)), direct=True)
 
     def moved(self, origin: np.ndarray) -> DensePoints:
         x = self.x - origin
@@ -145,12 +143,7 @@ class SparsePoints:
         return np.dtype(self.x.dtype)
 
     @property
-    def terms(self) -> int:
-        """Terms of an inner product, at most."""
-        return int(self.own_terms.max(initial=0))
-
-    @property
-    def own_terms(self) -> np.ndarray:
+    def terms(self) -> np.ndarray:
         """Terms of an inner product of every row, at most."""
         return len(self.often) + np.diff(self.x.indptr)
 

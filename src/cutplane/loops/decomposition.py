@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from .._jit import jit
-from .kernel_values import power_values, rbf_values_64
+from .kernel_values import _rbf_64, power_values
 
 RBF, POWER = 1, 2  # forms of kernels
 FLAT = 1e-12  # replaces a curvature of zero or less, as in libsvm
@@ -86,9 +86,9 @@ def _kernel_row(t, form, x, features, norms, scale, offset, degree, room, slots,
     room[:] = 0.0
     add_rows(features, np.arange(x.shape[1]), x[t], 0, x.shape[0], room[0])
     if form == RBF:
-        rbf_values_64(room, norms[t : t + 1], norms, scale, slots, 0, K)
+        _rbf_64(room, norms[t : t + 1], norms, scale, slots, 0, K)
     else:
-        power_values(room, scale, offset, degree, slots, 0, K)
+        power_values(room, norms, norms, scale, offset, degree, slots, 0, K)
 
 
 @jit
@@ -275,7 +275,7 @@ def assess(g, beta, lower, upper, search):
     return max(0.0, high - low), bias, gap
 
 
-# -- what is certain of a point: see ``solvers.decomposition.verify`` ---------------------------
+# -- what is certain of a point: see ``solvers.decomposition.problem`` --------------------------
 
 
 @jit

@@ -2,7 +2,8 @@
 
 Each ``*_values`` function reads a block of inner products, ``products`` (q, width), and writes the
 kernel values of row k into ``out[slots[k], first:first + width]``. ``out`` is float32 or float64,
-and ``products`` has its type.
+and ``products`` has its type. ``left`` and ``right`` are the squared norms of the rows and of the
+columns, in float64. All these functions take the same arguments, whichever of them they need.
 
 The loops contain the exponential function themselves, because the compiler does not vectorise a
 loop that calls ``math.exp``: x = n·ln 2 + r with |r| ≤ ½ ln 2, exp(r) is a polynomial or a ratio of
@@ -23,8 +24,47 @@ LN2_LOW_64 = 1.42860682030941723212e-6
 LOG2_E = 1.4426950408889634
 
 
+@jit
+def rbf_values_32(products, left, right, gamma, coef0, degree, slots, first, out):
+    """exp(−gamma·|x − z|²) in float32."""
+    own = np.empty(left.shape[0], np.float32)
+    other = np.empty(right.shape[0], np.float32)
+    _scale(left, gamma, own)
+    _scale(right, gamma, other)
+    _rbf_32(products, own, other, gamma, slots, first, out)
+
+
+@jit
+def rbf_values_64(products, left, right, gamma, coef0, degree, slots, first, out):
+    """exp(−gamma·|x − z|²) in float64."""
+    own = np.empty(left.shape[0])
+    other = np.empty(right.shape[0])
+    _scale(left, gamma, own)
+    _scale(right, gamma, other)
+    _rbf_64(products, own, other, gamma, slots, first, out)
+
+
+@jit
+def power_values(products, left, right, gamma, coef0, degree, slots, first, out):
+    """(gamma·products + coef0)^degree for an integer degree ≥ 0."""
+    for k in range(products.shape[0]):
+        source = products[k]
+        target = out[slots[k], first : first + products.shape[1]]
+        target[:] = 1.0
+        for _ in range(degree):
+            for j in range(source.shape[0]):
+                target[j] *= gamma * source[j] + coef0
+
+
+@jit
+def _scale(norms, gamma, out):
+    """out = gamma·norms."""
+    for k in range(norms.shape[0]):
+        out[k] = gamma * norms[k]
+
+
 @jit(reassociate=True)
-def rbf_values_32(products, left, right, scale, slots, first, out):
+def _rbf_32(products, left, right, scale, slots, first, out):
     """exp(2·scale·products − left − right) in float32. left and right are scale·|row|²."""
     zero = np.float32(0.0)
     lowest = np.float32(-87.0)
@@ -49,8 +89,8 @@ def rbf_values_32(products, left, right, scale, slots, first, out):
 
 
 @jit(reassociate=True)
-def rbf_values_64(products, left, right, scale, slots, first, out):
-    """As ``rbf_values_32``, in float64."""
+def _rbf_64(products, left, right, scale, slots, first, out):
+    """As ``_rbf_32``, in float64."""
     for k in range(products.shape[0]):
         own = left[k]
         source = products[k]
@@ -71,18 +111,6 @@ def rbf_values_64(products, left, right, scale, slots, first, out):
             p = 1.0 + 2.0 * top / (low - top)
             bits = np.int64((np.int64(np.int32(n)) + np.int64(1023)) << np.int64(52))
             target[j] = p * bits.view(np.float64)
-
-
-@jit
-def power_values(products, scale, offset, degree, slots, first, out):
-    """(scale·products + offset)^degree for an integer degree ≥ 0."""
-    for k in range(products.shape[0]):
-        source = products[k]
-        target = out[slots[k], first : first + products.shape[1]]
-        target[:] = 1.0
-        for _ in range(degree):
-            for j in range(source.shape[0]):
-                target[j] *= scale * source[j] + offset
 
 
 @jit

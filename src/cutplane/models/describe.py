@@ -7,12 +7,8 @@ from typing import Any
 from .. import store
 from ..estimators.checkpoint import KIND as CHECKPOINT
 from ..result import Certificate
-from ..solvers.decomposition.problem import DualCertificate
 from ..store.container import reading
-from ..store.values import Decoder, Registry
-
-# Besides the records of every registry, the description reads this one.
-_KNOWN = Registry({DualCertificate.__name__: DualCertificate})
+from ..store.values import Decoder
 
 
 def describe(path: Any) -> dict[str, Any]:
@@ -63,7 +59,7 @@ def _model(header: store.Header) -> dict[str, Any]:
     listed = listed if isinstance(listed, list) else [listed]
     single = len(listed) == 1
     known = [result for result in listed if result is not None]
-    decode = Decoder((), _KNOWN).decode
+    decode = Decoder(()).decode
     answer = {
         "certificate": [_certificate(decode(result["certificate"])) for result in known],
         "status": [result["status"]["value"] for result in known],

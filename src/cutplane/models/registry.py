@@ -23,8 +23,7 @@ from ..estimators.ordinal_svc import OrdinalSVC
 from ..estimators.rank_svm import RankSVM
 from ..estimators.sampled_svc import SampledCutSVC
 from ..estimators.structured_svm import StructuredSVM
-from ..result import Certificate, Iteration, SolveResult
-from ..solvers.decomposition.problem import DualCertificate, DualIteration
+from ..result import Certificate, DualIteration, Iteration, SolveResult
 from ..store.values import Registry
 from ..structured import BinaryProblem, MulticlassProblem, MultilabelProblem
 from ..structured.chain import ChainShape
@@ -38,7 +37,7 @@ ESTIMATORS: dict[str, Any] = {
         *(OneClassSVM, OrdinalSVC, RankSVM, SampledCutSVC, StructuredSVM),
     )
 }
-RECORDS = (Calibration, DualCertificate, DualIteration, ChainShape, Sampling)
+RECORDS = (Calibration, ChainShape, Sampling)
 PROBLEMS = (BinaryProblem, MulticlassProblem, MultilabelProblem)
 
 REGISTRY = Registry({kind.__name__: kind for kind in RECORDS})
@@ -94,6 +93,7 @@ SKOPS_TRUSTED: list[str] = sorted(
         *RECORDS,
         *PROBLEMS,
         Certificate,
+        DualIteration,
         Iteration,
         SolveResult,
         csr_array,

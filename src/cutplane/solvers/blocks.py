@@ -388,7 +388,14 @@ class ChainBlocks:
             gram,
             chains.chunks.buffer(0, count),
         )
-        self._mixtures = self._truths() if mixtures is None else mixtures
+        if mixtures is None:  # the truth alone for every sequence, with room for a few labellings
+            ends = np.cumsum([0, *loops.region_size(SLOTS, lengths)])
+            slots = np.full(count, SLOTS)
+            mixtures = loops.Mixtures(
+                np.zeros(count, np.int64), slots, ends[:-1], np.zeros(ends[-1])
+            )
+            loops.begin_with_truth(self._sequences, mixtures)
+        self._mixtures = mixtures
         self._used = len(self._mixtures.store)
         self.gaps, self._gains = np.zeros((2, count))
         self.w = np.zeros(examples.dimension)
@@ -397,17 +404,6 @@ class ChainBlocks:
         self._inference = (
             examples.matrix.n_stored + len(chains.truth) * shape.labels
         ) * shape.labels
-
-    def _truths(self) -> loops.Mixtures:
-        """The truth alone for every sequence, with room for a few labellings more."""
-        lengths = np.diff(self._sequences.starts)
-        ends = np.cumsum([0, *loops.region_size(SLOTS, lengths)])
-        count = len(lengths)
-        mixtures = loops.Mixtures(
-            np.zeros(count, np.int64), np.full(count, SLOTS), ends[:-1], np.zeros(ends[-1])
-        )
-        loops.begin_with_truth(self._sequences, mixtures)
-        return mixtures
 
     def kept(self) -> loops.Mixtures:
         """The mixtures, good for any C."""

@@ -37,7 +37,6 @@ from ..objective import Cut, Line, Point
 from ..objective.score_risk import RowScoreRisk
 from ..result import SolveResult, Status
 from .base import CLOSER, Best, IterativeSolver, Observer, StopRule
-from .decomposition.verify import rounding
 
 # A block is left when a sweep gains less than this part of what the first one has gained, or after
 # so many sweeps. Sweeps take a twentieth of the time.
@@ -131,7 +130,7 @@ class RowAscentOracle:
             scores, sizes = np.ascontiguousarray(both.T)
         else:
             scores = matrix.combine(rows, some)
-        return scores, rounding(matrix, matrix.roots, coef, len(rows), sizes)
+        return scores, matrix.sum_errors(coef, len(rows), sizes)
 
 
 class RowAscentSolver(IterativeSolver):

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from ..result import Certificate, Iteration, SolveResult, Status
+from ..result import Certificate, DualIteration, Iteration, SolveResult, Status
 from .container import DTYPES, NotRegisteredError
 
 SPARSE: dict[str, Any] = {
@@ -41,7 +41,10 @@ FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 SMALL = 256  # an array of at most so many elements is stored in the header
 PADDING = 16  # a numpy array of strings may be this many times as long as the strings themselves
 RECORDS: dict[str, Any] = {
-    kind.__name__: kind for kind in (Certificate, SolveResult, Status, Iteration)
+    **{
+        kind.__name__: kind for kind in (Certificate, SolveResult, Status, Iteration, DualIteration)
+    },
+    "DualCertificate": Certificate,  # in older files
 }
 
 

@@ -15,6 +15,13 @@ With s = Kβ, g = s + c, and r_i = g_i + b, the primal for bias b is
 
 and primal − dual = Σ_i (β_i·r_i + upper_i·max(0, −r_i) − lower_i·max(0, r_i)): a sum
 of terms none of which is negative.
+
+A certificate has all rounding taken off. Solvers follow s = Kβ by small corrections, perhaps in
+single precision; for a certificate s is computed from β anew, and each value of s is off by at most
+``KernelMatrix.sum_errors``. The primal takes every loss as high as these errors allow, the dual the
+quadratic form. Where Σβ misses its total by some rounding δ, β is not feasible, and the dual is a
+bound only after |δ|·|b*| has been taken off. The best bias b* is −g_i of some i for the best w, so
+it is at most max|c| + |w*|·max √K_ii.
 """
 
 from __future__ import annotations
@@ -26,10 +33,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...result import Certificate, Iteration
+from ...kernels import KernelMatrix
+from ...loops import decomposition as loops
+from ...result import Certificate, DualIteration
 
 # The least part of a violation to aim at in one go: the gap does not fall in proportion to it.
 LEAST_PART = 1e-3
+PAIRWISE = 1024  # rows in a piece of a sum; within a piece products are added by pairs
 
 
 @dataclass
@@ -161,44 +171,136 @@ class DualSettings:
         return violation * min(1.0, max(LEAST_PART, part * self.enough(primal, mass) / gap))
 
 
-@dataclass(frozen=True)
-class DualIteration(Iteration):
-    """An iteration of the decomposition solver.
-
-    ``cuts`` is the size of the working set, ``trial`` the primal of this iterate as far as
-    it is known, ``step`` the largest change of a variable.
-
-    Attributes
-    ----------
-    violation : float
-        Of the optimality conditions, before the iteration, among the active variables.
-    active : int
-        Variables that take part.
-    """
-
-    violation: float = np.inf
-    active: int = 0
-
-
 # Gets an iteration; a true answer stops the run.
 Observer = Callable[[DualIteration], bool | None]
 
 
-@dataclass(frozen=True)
-class DualCertificate(Certificate):
-    """A certificate whose objective may be negative, as that of the one-class machine is.
-
-    kind is 'conditional' where nothing proves that the kernel is positive semidefinite, and
-    'withheld' where it is not, or after an interrupt, where it would have taken more than an
-    instant to compute: ``dual`` is −inf and ``gap`` inf then.
-    """
-
-    __repr__ = Certificate.__repr__
-    __str__ = Certificate.__str__
-
-
-def certificate_of(primal: float, dual: float, kind: str) -> DualCertificate:
+def certificate_of(primal: float, dual: float, kind: str) -> Certificate:
     """A certificate; what is not finite is none."""
     if kind == "withheld" or not np.isfinite(primal - dual):
-        return DualCertificate(primal if np.isfinite(primal) else np.inf, -np.inf, "withheld")
-    return DualCertificate(primal, dual, kind)
+        return Certificate(primal if np.isfinite(primal) else np.inf, -np.inf, "withheld")
+    return Certificate(primal, dual, kind)
+
+
+# -- what is certain of a point ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What is certain of a point.
+
+    Attributes
+    ----------
+    bias : float
+        The best one for this point.
+    primal, dual, gap : float
+        An upper bound on the model's objective, a lower bound on that of any model, and how far
+        they are apart.
+    violation : float
+        Of the optimality conditions.
+    slack : float
+        The part of the gap that is rounding.
+    doubt : float
+        How far a margin may be off: the violation and the largest error of a score.
+    """
+
+    bias: float
+    primal: float
+    dual: float
+    gap: float
+    violation: float
+    slack: float
+    doubt: float
+
+    def lost(self, settings: DualSettings, mass: float) -> bool:
+        """Whether the tolerance is out of reach: what is left of the gap is rounding."""
+        if settings.stopping == "kkt":
+            return False
+        enough = settings.enough(self.primal, mass)
+        return self.slack > 0.9 * enough and self.gap - self.slack <= max(enough, 0.1 * self.slack)
+
+
+def stretched(problem: DualProblem, beta: np.ndarray, found: Verified) -> np.ndarray | None:
+    """The point made a little longer, by what margins may be off; None if a bound forbids it.
+
+    Where C is so large that rounding of margins, times C, is most of the objective, the
+    longer model has no losses at all.
+    """
+    if problem.total != 0.0 or not 0.0 < found.doubt < 1e-2:
+        return None
+    longer = beta * (1.0 + 2.0 * found.doubt)
+    if np.any((longer < problem.lower) | (longer > problem.upper)):
+        return None
+    loops.balance(longer, problem.lower, problem.upper, problem.total)
+    return longer
+
+
+def linear_sums(x: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_k coef_k·<x_k, x_j> for all j, and how far each sum is off at most.
+
+    The sums go through w = Σ_k coef_k·x_k, not through values, which are rounded before they are
+    added.
+    """
+    used = np.flatnonzero(coef)
+    w, sizes = np.zeros((2, x.shape[1]))
+    pieces = [used[k : k + PAIRWISE] for k in range(0, len(used), PAIRWISE)]
+    for piece in pieces:
+        terms = np.ascontiguousarray((x[piece] * coef[piece, None]).T)
+        w += terms.sum(axis=1)
+        sizes += np.abs(terms).sum(axis=1)
+    s, error = np.empty((2, len(x)))
+    for first in range(0, len(x), PAIRWISE):
+        rows = slice(first, first + PAIRWISE)
+        s[rows] = (x[rows] * w).sum(axis=1)
+        error[rows] = np.abs(x[rows]) @ sizes
+    # numpy adds 128 numbers by eights, and these sums by pairs.
+    depth = 2.0 * 19.0 + np.log2(PAIRWISE) + np.log2(len(w) + 1.0) + len(pieces) + 8.0
+    return s, 0.51 * np.finfo(np.float64).eps * depth * error
+
+
+def verify(
+    matrix: KernelMatrix,
+    rows: np.ndarray,
+    problem: DualProblem,
+    beta: np.ndarray,
+    lack: float,
+    s: np.ndarray,
+    error: np.ndarray,
+    lift: float = 0.0,
+) -> Verified:
+    """Bounds on both sides of the optimum.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        In double precision.
+    rows : ndarray of int
+        The row of the matrix of every variable.
+    problem : DualProblem
+    beta : ndarray
+        Within its bounds.
+    lack : float
+        How far Σβ is off its total, at most.
+    s, error : ndarray
+        Kβ of every variable, and how far each value is off at most.
+    lift : float
+        K + lift·I is known to be positive semidefinite.
+    """
+    shift, shift_error, reach = matrix.moved
+    if len(shift):
+        shift, shift_error = shift[rows], shift_error[rows]
+    net = beta
+    if problem.row_of is not None:  # rows may have several variables
+        some, first = np.unique(rows, return_index=True)
+        net = np.zeros_like(beta)
+        net[first] = np.bincount(rows, beta)[some]
+    if lift:
+        lift *= float(net @ net)
+    c, lower, upper = problem.linear, problem.lower, problem.upper
+    violation, bias, _ = loops.assess(s + c, beta, lower, upper, True)
+    sums = problem.total, loops.UNIT if problem.rounded else 0.0
+    of_kernel = lift, matrix.roots[rows].max(initial=0.0), shift, shift_error, reach
+    bias, primal, dual, slack, doubt = loops.certify(
+        s, error, beta, net, bias, lack, c, lower, upper, *sums, *of_kernel
+    )
+    return Verified(bias, primal, dual, primal - dual, violation, slack, violation + doubt)

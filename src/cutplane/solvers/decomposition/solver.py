@@ -42,24 +42,18 @@ import numpy as np
 
 from ...exec import Executor
 from ...kernels import KernelMatrix
+from ...kernels.definite import Definiteness, definiteness, looks_indefinite
 from ...loops import decomposition as loops
-from ...result import SolveResult, Status
+from ...result import DualIteration, SolveResult, Status
 from .cache import RowCache
 from .interior import SLOW, Pace, factor_columns, factor_of, interior_point
 from .problem import (
-    DualIteration,
     DualProblem,
     DualSettings,
     Observer,
-    certificate_of,
-)
-from .verify import (
-    Definiteness,
     Verified,
-    definiteness,
+    certificate_of,
     linear_sums,
-    looks_indefinite,
-    rounding,
     stretched,
     verify,
 )
@@ -195,7 +189,7 @@ def solve_small(
     verified : Verified
     """
     c, lower, upper, count = problem.linear, problem.lower, problem.upper, len(beta)
-    diagonal, roots, g = matrix.diagonal[rows], matrix.roots[rows], c.copy()
+    diagonal, g = matrix.diagonal[rows], c.copy()
     used = np.flatnonzero(beta)
     if points is not None and room is not None and len(used) > len(room):
         points = room = None
@@ -205,7 +199,7 @@ def solve_small(
         if room is not None:
             some = matrix.rows(used) if points is not None else values[rows[used, None], rows]
             K[: len(used)], place[used] = some, np.arange(len(used))
-        g += _exact_sums(matrix, K, place, roots, beta)[0]
+        g += _exact_sums(matrix, K, place, rows, beta)[0]
     marks = np.empty((3, count), dtype=np.int64)
     rounds, steps_left = 0, STEPS_PER_VARIABLE * max(count, EXACT_SET)
     while steps_left > 0:
@@ -223,18 +217,18 @@ def solve_small(
         steps_left -= max(1, steps)
         rounds += 1
     lack = loops.balance(beta, lower, upper, problem.total)
-    s, error = _exact_sums(matrix, K, place, roots, beta)
+    s, error = _exact_sums(matrix, K, place, rows, beta)
     return rounds, verify(matrix, rows, problem, beta, lack, s, error)
 
 
 def _exact_sums(
-    matrix: KernelMatrix, K: np.ndarray, place: np.ndarray, roots: np.ndarray, beta: np.ndarray
+    matrix: KernelMatrix, K: np.ndarray, place: np.ndarray, rows: np.ndarray, beta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_j beta_j·K[place_j], and how far each value is off at most; ``roots`` are √K_ii."""
+    """Σ_j beta_j·K[place_j], and how far each value is off at most; variable j has row rows_j."""
     s, sizes, *parts = np.zeros((4, K.shape[1]))
     loops.sums_with_sizes(K, place, beta, s, sizes, *parts)
     depth = loops.SOME + len(beta) // loops.SOME
-    return s, rounding(matrix, roots, beta, depth, sizes)
+    return s, matrix.sum_errors(beta, depth, sizes, rows)
 
 
 class DualSolver:
@@ -300,7 +294,6 @@ class DualSolver:
         """Work with this matrix; the working sets are as large as its rows in the cache allow."""
         self._matrix = matrix
         self._cache = RowCache(matrix, self._settings.cache_bytes)
-        self._diagonal = matrix.diagonal
         size, count = self._settings.working_set_size, len(self._problem.linear)
         if size is None:
             size = MIDDLE_SET if count <= MIDDLE else LARGE_SET
@@ -330,70 +323,64 @@ class DualSolver:
 
         The result's ``w`` holds β.
         """
+        settings, mass, count = self._settings, self._problem.mass, len(self._problem.linear)
+        stalled, least, hopeless = 0, np.inf, False
+        patience = min(STALL * -(-count // self._size), LONGEST_STALL)
+        status: Status | None = None
         try:
             if self._known is None:
                 self._known = definiteness(self._exact)
             self._state = self._first_state(start)
-            status = self._iterate()
+            while status is None:
+                state = self._state
+                active, beta = state.active, state.beta[state.active.variables]
+                g = state.s[active.columns] + active.linear
+                # Of small sets not every iteration is told, and worth the best bias.
+                now, size = self._iterations, self._size
+                told = now == 0 or (now + 1) * size // EXACT_SET != now * size // EXACT_SET
+                violation, bias, gap = loops.assess(g, beta, active.lower, active.upper, told)
+                target = gap, gap - state.value, mass, self._part
+                reached = settings.reached(violation, *target)
+                if self._pace is None and self._steps >= SLOW * count:
+                    self._pace = Pace(count, factor_columns(self._exact), settings.max_iter)
+                if self._pace is not None:  # hopeless also once all variables are back
+                    hopeless = hopeless or self._pace.hopeless(self._steps, gap)
+                stuck = hopeless or stalled >= patience or not violation > 0.0 or np.isnan(gap)
+                if (reached or stuck) and state.absent:
+                    self._restore()
+                    stalled = 0
+                    continue
+                if reached or stuck:
+                    if not self._trace:
+                        self._record(state, violation, gap)
+                    status = self._conclude(stuck)
+                    stalled, least = 0, np.inf
+                    continue
+                if self._pace is not None and self._pace.slow(self._work):
+                    if self._jump():
+                        status = self._conclude(False)
+                    continue
+                chosen, goal = self._choose(g, beta), settings.goal(violation, *target)
+                self._state = self._optimise(chosen, g, beta, violation, goal)
+                gained = state.value - self._state.value
+                if gained > 1e-15 * abs(state.value) or violation < 0.5 * least:
+                    stalled, least = 0, violation
+                else:
+                    stalled += 1
+                self._iterations += 1
+                status = self._limit()
+                if told or status is not None:
+                    stopped = self._record(state, violation, gap)
+                    status = Status.STOPPED if stopped and status is None else status
+                active.previous = chosen
+                if settings.shrinking and self._size < count and status is None:
+                    loops.count_positive(g, beta, active.lower, active.upper, bias, active.history)
+                    self._shrink()
         except KeyboardInterrupt:
             if self._state is None:  # not even the first point is known
                 raise
             status = Status.INTERRUPTED
         return self._result(status)
-
-    def _iterate(self) -> Status:
-        settings, mass, count = self._settings, self._problem.mass, len(self._problem.linear)
-        stalled, least, hopeless = 0, np.inf, False
-        patience = min(STALL * -(-count // self._size), LONGEST_STALL)
-        while True:
-            state = self._state
-            assert state is not None
-            active, beta = state.active, state.beta[state.active.variables]
-            g = state.s[active.columns] + active.linear
-            # Of small sets not every iteration is told, and worth the best bias.
-            now, size = self._iterations, self._size
-            told = now == 0 or (now + 1) * size // EXACT_SET != now * size // EXACT_SET
-            violation, bias, gap = loops.assess(g, beta, active.lower, active.upper, told)
-            target = gap, gap - state.value, mass, self._part
-            reached = settings.reached(violation, *target)
-            if self._pace is None and self._steps >= SLOW * count:
-                self._pace = Pace(count, factor_columns(self._exact), settings.max_iter)
-            if self._pace is not None:  # hopeless also once all variables are back
-                hopeless = hopeless or self._pace.hopeless(self._steps, gap)
-            stuck = hopeless or stalled >= patience or not violation > 0.0 or np.isnan(gap)
-            if reached or stuck:
-                if state.absent:
-                    self._restore()
-                    stalled = 0
-                    continue
-                if not self._trace:
-                    self._record(state, violation, gap)
-                status = self._conclude(stuck)
-                if status is not None:
-                    return status
-                stalled, least = 0, np.inf
-                continue
-            if self._pace is not None and self._pace.slow(self._work):
-                status = self._conclude(False) if self._jump() else None
-                if status is not None:
-                    return status
-                continue
-            chosen, goal = self._choose(g, beta), settings.goal(violation, *target)
-            self._state = self._optimise(chosen, g, beta, violation, goal)
-            gained = state.value - self._state.value
-            if gained > 1e-15 * abs(state.value) or violation < 0.5 * least:
-                stalled, least = 0, violation
-            else:
-                stalled += 1
-            self._iterations += 1
-            if told or self._limit() is not None:
-                status = self._record(state, violation, gap)
-                if status is not None:
-                    return status
-            active.previous = chosen
-            if settings.shrinking and self._size < count:
-                loops.count_positive(g, beta, active.lower, active.upper, bias, active.history)
-                self._shrink()
 
     def _choose(self, g: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """The working set: numbers of distinct active variables, the newest last."""
@@ -406,7 +393,7 @@ class DualSolver:
             i = int(np.argmin(growing))
             slot = self._cache.fetch(active.rows[active.columns[[i]]])[0]
             row = self._cache.slots[slot][active.columns]
-            diagonal = self._diagonal[active.rows[active.columns]]
+            diagonal = self._matrix.diagonal[active.rows[active.columns]]
             curvatures = np.maximum(diagonal[i] + diagonal - 2.0 * row, loops.FLAT)
             gains = np.maximum(g - g[i], 0.0) ** 2 / curvatures
             return np.array([i, np.argmax(np.where(beta > active.lower, gains, 0.0))])
@@ -449,7 +436,7 @@ class DualSolver:
             columns,
             None,
             *block,
-            self._diagonal[active.rows[columns]],
+            self._matrix.diagonal[active.rows[columns]],
             slope,
             point,
             active.lower[chosen],
@@ -625,7 +612,7 @@ class DualSolver:
         found = self._verify()
         if not np.isfinite(found.gap):
             return Status.NUMERICALLY_LIMITED
-        if found.good(settings, mass):
+        if settings.reached(found.violation, found.gap, found.primal, mass):
             return Status.CONVERGED
         state = self._state
         assert state is not None
@@ -633,7 +620,8 @@ class DualSolver:
             longer = stretched(self._problem, state.beta, found)
             if longer is not None:
                 self._state = replace(state, beta=longer)
-                if self._verify().good(settings, mass):
+                better = self._verify()
+                if settings.reached(better.violation, better.gap, better.primal, mass):
                     return Status.CONVERGED
                 self._state, self._verified = state, found
         if self._single:
@@ -668,7 +656,8 @@ class DualSolver:
         if x is None and found.slack > 0.5 * enough:
             count = len(sums)
             if 8 * count * count <= self._settings.cache_bytes and exact.dtype == np.float64:
-                s, error = _exact_sums(exact, exact.whole(), np.arange(count), exact.roots, sums)
+                every = np.arange(count)
+                s, error = _exact_sums(exact, exact.whole(), every, every, sums)
                 found = verify(exact, rows, problem, beta, lack, s[rows], error[rows], lift)
         value = 0.5 * float(sums @ s) + float(problem.linear @ beta)
         self._state = _State(beta, s, value, active, step=state.step)
@@ -683,13 +672,20 @@ class DualSolver:
         enough for variables at 0 whose margin is larger than the error: they have no loss.
         """
         problem, used = self._problem, np.flatnonzero(sums)
-        error = rounding(self._exact, self._exact.roots, sums, len(used))
+        error = self._exact.sum_errors(sums, len(used))
         if self._proves_all_anew(len(used)):
             return self._exact.combine(used, sums[used]), error
         s = np.zeros(len(sums))
         self._add(np.arange(len(s)), sums, s)
         if self._single:
-            rough, rows = self._rough_errors(sums, used), problem.rows
+            matrix, rows = self._matrix, problem.rows
+            if matrix.relative and len(used) <= len(self._cache.slots):
+                sizes = np.zeros(len(s))
+                # Values are off by less than a tenth.
+                self._add(np.arange(len(s)), 1.1 * np.abs(sums), sizes)
+                rough = loops.UNIT * (len(used) + 8.0 + matrix.amplifications) * sizes
+            else:
+                rough = matrix.sum_errors(sums, len(used))
             g = s[rows] + problem.linear
             violation, bias, _ = loops.assess(g, beta, problem.lower, problem.upper, True)
             r, margin = g + bias, 2.0 * rough[rows] + violation
@@ -703,16 +699,6 @@ class DualSolver:
     def _proves_all_anew(self, used: int) -> bool:
         """Whether so many support vectors are too many to begin a proof in single precision."""
         return self._single and 2 * used > self._matrix.columns
-
-    def _rough_errors(self, sums: np.ndarray, used: np.ndarray) -> np.ndarray:
-        """How far sums of rows in single precision are off, at most."""
-        matrix = self._matrix
-        if not matrix.relative or len(used) > len(self._cache.slots):
-            return rounding(matrix, matrix.roots, sums, len(used))
-        sizes = np.zeros(len(sums))
-        # Values are off by less than a tenth.
-        self._add(np.arange(len(sizes)), 1.1 * np.abs(sums), sizes)
-        return loops.UNIT * (len(used) + 8.0 + matrix.amplifications) * sizes
 
     def _limit(self) -> Status | None:
         """Whether the user wants no more."""
@@ -733,9 +719,8 @@ class DualSolver:
         seconds *= values / max(1, self._cache.computed_values)
         return float(DOUBLE_COST * seconds if self._single else seconds)
 
-    def _record(self, state: _State, violation: float, gap: float) -> Status | None:
-        """Tell of the iteration from ``state`` on, and ask whether it was the last."""
-        limit = self._limit()
+    def _record(self, state: _State, violation: float, gap: float) -> bool:
+        """Tell of the iteration from ``state`` on; returns whether the observer stops the run."""
         trial = np.inf if state.absent else gap - state.value
         self._primal = min(self._primal, trial)
         record = DualIteration(
@@ -757,8 +742,7 @@ class DualSolver:
             record.active,
             record.dual,
         )
-        stopped = self._observer is not None and bool(self._observer(record))
-        return Status.STOPPED if stopped and limit is None else limit
+        return self._observer is not None and bool(self._observer(record))
 
     def _result(self, status: Status) -> SolveResult:
         found, state = self._verified, self._state
@@ -776,11 +760,10 @@ class DualSolver:
                 state = self._state
                 assert state is not None
             bias, kind = found.bias, self._known.kind
-            pairs = self._least_curvature
-            if kind == "conditional" and looks_indefinite(
-                self._exact, self._problem, state.beta, pairs
-            ):
-                kind = "withheld"
+            if kind == "conditional":
+                support = np.unique(self._problem.rows[state.beta != 0.0])
+                if looks_indefinite(self._exact, support, self._least_curvature):
+                    kind = "withheld"
             self.indefinite = kind == "withheld"
             certificate = certificate_of(found.primal, found.dual, kind)
         else:
