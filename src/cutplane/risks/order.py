@@ -61,8 +61,8 @@ class ScoreOrder:
         parts = min(executor.threads, max(1, self.rows // _ROWS_PER_PART))
         edges = [self.rows * part // parts for part in range(parts + 1)]
         self._slices = [slice(a, b) for a, b in pairwise(edges)]
-        slices, bits = self._slices, scores.view(np.uint64)
-        ends = executor.run(lambda k: (scores[slices[k]].min(), scores[slices[k]].max()), parts)
+        bits = scores.view(np.uint64)
+        ends = executor.map(lambda rows: (scores[rows].min(), scores[rows].max()), self._slices)
         # numpy's minimum, unlike Python's, is NaN if anything is.
         low, high = float(np.min(ends)), float(np.max(ends))
         if low == high:
