@@ -329,13 +329,10 @@ class RowScoreRisk(ScoreRisk):
         if classes is None:
             slopes = partial(self._sum, self.risk.bias_slopes, (point.scores,))
         else:
-            slopes = partial(self._slopes_of_classes, classes)
+            slopes = partial(self.risk.bias_slopes, np.zeros(2), targets=classes)
         enough = self.total * point.tolerance
         point.bracket = find_bracket(slopes, first, enough, smooth=self.risk.smooth)
         point.bias = point.bracket.point
-
-    def _slopes_of_classes(self, classes: Targets, biases: np.ndarray) -> np.ndarray:
-        return self.risk.bias_slopes(np.zeros(2), biases, classes)
 
     @cached_property
     def _classes(self) -> Targets | None:
