@@ -22,7 +22,12 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Elements = Sequence[Any] | np.ndarray
 
 Result = TypeVar("Result")
 
@@ -40,7 +45,7 @@ class SerialExecutor:
     def run(self, function: Callable[[int], Result], count: int) -> list[Result]:
         return [function(k) for k in range(count)]
 
-    def map(self, function: Callable[..., Result], *sequences: Sequence[Any]) -> list[Result]:
+    def map(self, function: Callable[..., Result], *sequences: Elements) -> list[Result]:
         return list(map(function, *sequences))
 
     def __enter__(self) -> SerialExecutor:
@@ -105,7 +110,7 @@ class ThreadExecutor:
                 raise task.error
         return results
 
-    def map(self, function: Callable[..., Result], *sequences: Sequence[Any]) -> list[Result]:
+    def map(self, function: Callable[..., Result], *sequences: Elements) -> list[Result]:
         def call(k: int) -> Result:
             return function(*(sequence[k] for sequence in sequences))
 
