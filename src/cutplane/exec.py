@@ -111,10 +111,8 @@ class ThreadExecutor:
         return results
 
     def map(self, function: Callable[..., Result], *sequences: Elements) -> list[Result]:
-        def call(k: int) -> Result:
-            return function(*(sequence[k] for sequence in sequences))
-
-        return self.run(call, len(sequences[0]))
+        tasks = list(zip(*sequences, strict=True))
+        return self.run(lambda k: function(*tasks[k]), len(tasks))
 
     def __enter__(self) -> ThreadExecutor:
         return self
