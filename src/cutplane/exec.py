@@ -3,7 +3,8 @@
 An executor knows no mathematics. ``run(function, count)`` calls
 ``function(k)`` for every k in ``range(count)`` and returns the results in the
 order of k, whichever thread computed them. Callers add partial results in this
-order, and so get the same bits for any number of threads.
+order, and so get the same bits for any number of threads. ``map(function, a, b)``
+does the same with the elements of sequences: ``function(a[k], b[k])``.
 
 Processes are for Python code that holds the GIL. A ``ProcessPool`` sends some objects to its
 processes once, when the processes start. A call then runs a method on each object, and sends only
@@ -21,7 +22,12 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Elements = Sequence[Any] | np.ndarray
 
 Result = TypeVar("Result")
 
@@ -38,6 +44,9 @@ class SerialExecutor:
 
     def run(self, function: Callable[[int], Result], count: int) -> list[Result]:
         return [function(k) for k in range(count)]
+
+    def map(self, function: Callable[..., Result], *sequences: Elements) -> list[Result]:
+        return list(map(function, *sequences))
 
     def __enter__(self) -> SerialExecutor:
         return self
@@ -100,6 +109,10 @@ class ThreadExecutor:
             if task.error is not None:
                 raise task.error
         return results
+
+    def map(self, function: Callable[..., Result], *sequences: Elements) -> list[Result]:
+        tasks = list(zip(*sequences, strict=True))
+        return self.run(lambda k: function(*tasks[k]), len(tasks))
 
     def __enter__(self) -> ThreadExecutor:
         return self

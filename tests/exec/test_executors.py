@@ -40,6 +40,13 @@ def test_results_come_in_the_order_of_the_blocks(executor, count):
     assert executor.run(work, count) == [k * k for k in range(count)]
 
 
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_a_function_gets_the_elements_of_all_sequences(executor, count):
+    rows = [slice(k, k + 1) for k in range(count)]
+    expected = [(k, slice(k, k + 1)) for k in range(count)]
+    assert executor.map(lambda k, own: (k, own), range(count), rows) == expected
+
+
 def test_every_block_runs_once(executor):
     calls = np.zeros(200, dtype=int)
     lock = threading.Lock()

@@ -142,6 +142,9 @@ class Interrupting(SerialExecutor):
 
         return super().run(counted, count)
 
+    def map(self, function, *sequences):
+        return self.run(lambda k: function(*(values[k] for values in sequences)), len(sequences[0]))
+
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("free_bias", [False, True])

@@ -256,6 +256,9 @@ class Interrupting(SerialExecutor):
 
         return super().run(counted, count)
 
+    def map(self, function, *sequences):
+        return self.run(lambda k: function(*(values[k] for values in sequences)), len(sequences[0]))
+
 
 def test_interrupt_at_any_moment_keeps_the_model(problem, method):
     best = optimum(problem.oracle())

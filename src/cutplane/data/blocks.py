@@ -216,7 +216,7 @@ class BlockedMatrix:
         returns. The results come in the order of the blocks.
         """
         which = range(len(self.blocks)) if some is None else some
-        return executor.run(lambda i: function(which[i], self.blocks[which[i]]), len(which))
+        return executor.map(function, which, self.blocks[which.start : which.stop])
 
     def scores(self, w: np.ndarray, out: np.ndarray, executor: Executor) -> None:
         """out = X·w, in one pass."""

@@ -382,10 +382,15 @@ def solve(
         before = number - count
         try:
             if before >= 0:
-                fit.solve(number, Start(fit.results[before].w, fit.memories.get(before)))
-                fit.memories.pop(before, None)
+                start = Start(fit.results[before].w, fit.memories.get(before))
             else:
-                fit.solve(number, Start() if starts is None else starts(number))
+                start = Start() if starts is None else starts(number)
+            with _interrupts.kept(), fit.problem(number, start):
+                if fit.ready is not None:
+                    # ``run`` catches interrupts, and the result is stored at once, so that an
+                    # interrupt cannot lose it.
+                    fit.results.append(fit.ready.solver.run(fit.ready.start, *fit.ready.more))
+            fit.memories.pop(before, None)
         except KeyboardInterrupt:  # between two problems; within a problem the solver catches it
             if not fit.results or fit.ended:
                 raise
@@ -419,7 +424,7 @@ class _Fit:
     memories: dict[int, Memory] = field(default_factory=dict)
     ended: Status | None = None
     spent: float = 0.0  # seconds, of the time limit
-    solver: Any = None  # of the current problem
+    ready: Ready | None = None  # the solver of the current problem
     data: bytes = b""  # digest of the data, if it is needed
     file: CheckpointFile | None = None
     random: np.random.RandomState | None = None  # of the fit, if a solver has asked for one
@@ -434,10 +439,14 @@ class _Fit:
                 settings.checkpoint, settings.name, parameters, key, self.data
             )
 
-    @_interrupts.kept()
-    def solve(self, number: int, start: Start) -> None:
-        """Solve the next problem, and append its result."""
-        settings = self.settings
+    @contextlib.contextmanager
+    def problem(self, number: int, start: Start) -> Iterator[None]:
+        """What comes before and after the run of the next problem's solver, ``ready``.
+
+        Within the context the caller runs this solver and appends its result. ``ready`` is None if
+        a checkpoint has the result, which is appended here.
+        """
+        settings, self.ready = self.settings, None
         problem = self.problems[number % len(self.problems)]
         C = settings.C if self.Cs is None else float(self.Cs[number // len(self.problems)])
         known = Known()
@@ -447,6 +456,7 @@ class _Fit:
             self.tasks.begin_problem(problem.label)
         if known.result is not None:
             self.results.append(known.result)
+            yield
         else:
             began, left = time.perf_counter(), settings.time_limit - self.spent
             # Workers that were lost while rows were loaded count for the first problem.
@@ -476,14 +486,11 @@ class _Fit:
                     file=self.file,
                     state=known.state,
                 )
-                ready = problem.solver(run)
-                self.solver = ready.solver
-                # ``run`` catches interrupts, and the result is stored at once, so that an interrupt
-                # cannot lose it.
-                self.results.append(ready.solver.run(ready.start, *ready.more))
+                self.ready = problem.solver(run)
+                yield
             self.spent += time.perf_counter() - began
-            self._end(number, problem, ready.solver, run, before)
-            self.solver = None  # the solver refers to this object; end the cycle to free both
+            self._end(number, problem, self.ready.solver, run, before)
+            self.ready = None  # the solver refers to this object; end the cycle to free both
         if self.tasks is not None:
             self.tasks.end_problem()
 
@@ -496,7 +503,8 @@ class _Fit:
         self, problem: Problem, show: Callable[[Iteration], None] | None, record: Iteration
     ) -> bool:
         """Pass an iteration to progress, checkpoint and callbacks; returns whether to stop."""
-        callback, solver, stops = self.settings.callback, self.solver, False
+        assert self.ready is not None
+        callback, solver, stops = self.settings.callback, self.ready.solver, False
         if show is not None:
             show(record)
         if self.file is not None and self.file.due():

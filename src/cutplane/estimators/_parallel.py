@@ -89,7 +89,7 @@ def solve_in_parallel(
     with contextlib.nullcontext(executor) if enough else ThreadExecutor(side_by_side) as pool:
         while todo := [k for k in range(count) if k not in results]:
             try:
-                pool.run(lambda i, todo=todo: task(todo[i]), len(todo))  # type: ignore[misc]
+                pool.map(task, todo)
             except KeyboardInterrupt:
                 # As in ``solve``: it is raised if nothing is solved, or if it is not the first.
                 if interrupted or not results:

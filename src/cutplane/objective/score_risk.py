@@ -161,7 +161,11 @@ class ScoreRisk(ABC):
 
     def _blend_scores(self, start: Any, end: Any, into: Any, k: float) -> None:
         """into = start + k(end − start)."""
-        self.run(lambda rows: blend(start[rows], end[rows], into[rows], k))
+
+        def chunk(rows: slice) -> None:
+            blend(start[rows], end[rows], into[rows], k)
+
+        self.runner.map(chunk, self.slices)
 
     def between(self, start: Point, end: Point, k: float) -> Point:
         """The point start + k(end − start) in a buffer of its own."""
@@ -185,7 +189,7 @@ class ScoreRisk(ABC):
 
     def run(self, function: Callable[[slice], Any]) -> list[Any]:
         """Run a function over the chunks."""
-        return self.runner.run(lambda k: function(self.slices[k]), len(self.slices))
+        return self.runner.map(function, self.slices)
 
 
 def blend(
@@ -249,12 +253,11 @@ class RowPasses:
         if len(self._slices) == 1:
             return [function(*arrays, *others, self._targets[0])]
 
-        def chunk(k: int) -> Any:
-            rows = self._slices[k]
+        def chunk(rows: slice, targets: Targets) -> Any:
             own = (None if array is None else array[rows] for array in arrays)
-            return function(*own, *others, self._targets[k])
+            return function(*own, *others, targets)
 
-        return self._executor.run(chunk, len(self._slices))
+        return self._executor.map(chunk, self._slices, self._targets)
 
     change = run  # for functions that only write: on workers there is no answer to wait for
 
@@ -326,13 +329,10 @@ class RowScoreRisk(ScoreRisk):
         if classes is None:
             slopes = partial(self._sum, self.risk.bias_slopes, (point.scores,))
         else:
-            slopes = partial(self._slopes_of_classes, classes)
+            slopes = partial(self.risk.bias_slopes, np.zeros(2), targets=classes)
         enough = self.total * point.tolerance
         point.bracket = find_bracket(slopes, first, enough, smooth=self.risk.smooth)
         point.bias = point.bracket.point
-
-    def _slopes_of_classes(self, classes: Targets, biases: np.ndarray) -> np.ndarray:
-        return self.risk.bias_slopes(np.zeros(2), biases, classes)
 
     @cached_property
     def _classes(self) -> Targets | None:

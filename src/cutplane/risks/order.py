@@ -61,8 +61,8 @@ class ScoreOrder:
         parts = min(executor.threads, max(1, self.rows // _ROWS_PER_PART))
         edges = [self.rows * part // parts for part in range(parts + 1)]
         self._slices = [slice(a, b) for a, b in pairwise(edges)]
-        slices, bits = self._slices, scores.view(np.uint64)
-        ends = executor.run(lambda k: (scores[slices[k]].min(), scores[slices[k]].max()), parts)
+        bits = scores.view(np.uint64)
+        ends = executor.map(lambda rows: (scores[rows].min(), scores[rows].max()), self._slices)
         # numpy's minimum, unlike Python's, is NaN if anything is.
         low, high = float(np.min(ends)), float(np.max(ends))
         if low == high:
@@ -99,16 +99,14 @@ class ScoreOrder:
         shift, index_bits = np.uint64(max(0, length - self._lead)), np.uint64(self._index_bits)
         counts = np.zeros((parts, 1 << self._lead), np.int64)
 
-        def count(part: int) -> None:
-            rows = self._slices[part]
-            loops.count(scores[rows], bits[rows], *key, shift, counts[part])
+        def count(rows: slice, own: np.ndarray) -> None:
+            loops.count(scores[rows], bits[rows], *key, shift, own)
 
-        def scatter(part: int) -> None:
-            rows = self._slices[part]
-            given = (rows.start, index_bits, counts[part], self._packed)
+        def scatter(rows: slice, own: np.ndarray) -> None:
+            given = (rows.start, index_bits, own, self._packed)
             loops.scatter(scores[rows], bits[rows], *key, shift, *given)
 
-        executor.run(count, parts)
+        executor.map(count, self._slices, counts)
         on_a_line = not key[0]
         if on_a_line:
             # As if the scores were even inside a bucket, once the table has split it.
@@ -120,12 +118,12 @@ class ScoreOrder:
         places = np.cumsum(by_bucket) - by_bucket  # the first of each part in each bucket
         counts[...] = places.reshape(-1, parts).T
         starts = np.append(places[::parts], self.rows)
-        executor.run(scatter, parts)
+        executor.map(scatter, self._slices, counts)
         edges = np.searchsorted(starts, [rows.start for rows in self._slices])
         edges = np.append(edges, counts.shape[1])
 
-        def finish(part: int) -> bool:
-            given = (self._packed, scores, starts, *edges[part : part + 2], shift, index_bits)
+        def finish(first: int, last: int) -> bool:
+            given = (self._packed, scores, starts, first, last, shift, index_bits)
             return loops.finish(*given, _MOVES * self.rows, self._spare, self._order)
 
-        return all(executor.run(finish, parts))
+        return all(executor.map(finish, edges[:-1], edges[1:]))

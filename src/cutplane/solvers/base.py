@@ -28,7 +28,7 @@ import numpy as np
 from ..loops import vectors
 from ..loops.bounded import MANY
 from ..loops.bounded import ROUNDING as UNIT
-from ..objective import Cut, Line, Oracle, Point, Proof
+from ..objective import Cut, Line, Oracle, Point
 from ..result import Certificate, Iteration, SolveResult, Status
 
 # Without progress beyond rounding in this many iterations there will be none.
@@ -218,27 +218,26 @@ class IterativeSolver(ABC):
                 self.oracle.forget_cuts()  # the next one is computed from all rows
         self.dual = max(0.0, self.proved - self.oracle.slack(self.best.primal, self.C))
 
-    def prove(self, best: Best) -> Best:
-        """The point with an objective that has been proved."""
+    def prove(self, best: Best, *norms: np.ndarray) -> Best:
+        """The point with an objective that has been proved.
+
+        Norms of the rows say that ``point`` has just been evaluated at this w and bias; then a
+        ``LinearOracle`` needs no product with the data.
+        """
         if self.point is None:
             self.point = self.oracle.new_point()
-        self.point.bias = best.bias
-        self.point.tolerance = 0.0 if self._wants_best_bias() else np.inf
-        proof = self.oracle.prove(best.w, self.point, self._allowed_rounding())
-        return self._with_proof(best, proof)
+        if not norms:
+            self.point.bias = best.bias
+            self.point.tolerance = 0.0 if self._wants_best_bias() else np.inf
+        # Rounding may add so much to the risk before it is computed in more digits.
+        rounding = ROUNDING_PART * self.best.primal / self.C
+        proof = self.oracle.prove(best.w, self.point, rounding, *norms)
+        primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
+        return replace(best, w=self.point.w, bias=self.point.bias, primal=primal, proved=True)
 
     def _wants_best_bias(self) -> bool:
         """Whether a proof takes the best bias of w to the last digit, which takes many passes."""
         return self.stop.enough(self.best.primal, self.C) < TIGHT * self.best.primal
-
-    def _allowed_rounding(self) -> float:
-        """How much rounding may add to the risk before it is computed in more digits."""
-        return ROUNDING_PART * self.best.primal / self.C
-
-    def _with_proof(self, best: Best, proof: Proof) -> Best:
-        """The point with the objective that its proof gives."""
-        primal = (0.5 * proof.squared_norm + self.C * proof.risk) * (1.0 + MANY * UNIT)
-        return replace(best, w=self.point.w, bias=self.point.bias, primal=primal, proved=True)
 
     def _verified(self) -> bool:
         """Whether what has been proved meets the rule; counts the proofs that do not."""

@@ -384,9 +384,9 @@ class BoundedBundleSolver(BundleSolver):
         inside = max(1.0, float(np.min(room / change, initial=np.inf)))
         return replace(line, longest=min(line.longest, inside))
 
-    def prove(self, best: Best) -> Best:
+    def prove(self, best: Best, *norms: np.ndarray) -> Best:
         """Steps round: what is proved is a point of the box."""
-        return super().prove(replace(best, w=self._inside(best.w)))
+        return super().prove(replace(best, w=self._inside(best.w)), *norms)
 
 
 def _bordered(gram: np.ndarray, column: np.ndarray) -> np.ndarray:

@@ -427,14 +427,11 @@ class CoordinateSolver(IterativeSolver):
         line = self._line(self.point, towards, dot(towards.w, towards.w))
         return self._keep_if_better(self.point, self.oracle.descend(line))
 
-    def prove(self, best: Best) -> Best:
+    def prove(self, best: Best, *norms: np.ndarray) -> Best:
         """As every solver, but without a product where the scores have just been computed."""
-        if self._wants_best_bias() or not best.w is self._evaluated is self.point.w:
-            return super().prove(best)
-        norms = np.sqrt(self._squares + self.oracle.constant**2)
-        return self._with_proof(
-            best, self.oracle.prove(best.w, self.point, self._allowed_rounding(), norms)
-        )
+        if best.w is self._evaluated is self.point.w and not self._wants_best_bias():
+            norms = (np.sqrt(self._squares + self.oracle.constant**2),)
+        return super().prove(best, *norms)
 
     def _line(self, point: Point, trial: Point, trial_squared_norm: float) -> Line:
         # Trial points have the best bias, and get better whatever a line finds.
