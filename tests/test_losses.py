@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numba
 import numpy as np
@@ -14,8 +15,10 @@ from scipy.optimize import minimize_scalar
 from cutplane import _elementary, losses
 from cutplane.losses import LOSSES
 
-ARGUMENTS = st.one_of(st.floats(-30.0, 30.0), st.sampled_from([-1.0, 0.0, 1.0, 2.0]))
-SHARES = st.floats(0.0, 1.0)
+# Packages built with -ffast-math that other tests have loaded take subnormal numbers away.
+_floats = partial(st.floats, allow_subnormal=False)
+ARGUMENTS = st.one_of(_floats(-30.0, 30.0), st.sampled_from([-1.0, 0.0, 1.0, 2.0]))
+SHARES = _floats(0.0, 1.0)
 
 
 # Every loss as it is if nothing is said, and some with other parameters.
@@ -59,7 +62,7 @@ def test_planes_of_the_conjugate_lie_below_and_touch(loss, z, share):
     assert loss.value(z) == pytest.approx(touching, rel=1e-9, abs=1e-9)
 
 
-@given(share=SHARES, z=ARGUMENTS, log_h=st.floats(-6.0, 6.0))
+@given(share=SHARES, z=ARGUMENTS, log_h=_floats(-6.0, 6.0))
 def test_dual_step_minimises(loss, share, z, log_h):
     u, h = in_domain(loss, share), math.exp(log_h)
 
