@@ -145,6 +145,37 @@ def test_known_points_cost_no_inference(loss):
     assert oracle.passes == 2
 
 
+def test_proofs_infer_again_where_scores_were_blended(loss):
+    """Other points were computed from the data alone, and an interrupted move is none of them."""
+    X, Y = random_chains(3, lengths=LENGTHS)
+    shape, starts = ChainShape(2, 3, True), np.concatenate([[0], np.cumsum(LENGTHS)])
+    chains = LabelledChains(starts, np.concatenate(Y), shape, loss)
+    model = ChainExamples(as_blocks(np.concatenate(X)), chains)
+    oracle = StructuredOracle(model, SerialExecutor())
+    one, two = np.random.default_rng(0).normal(size=(2, shape.dimension))
+    start, end, into = at(oracle, one), at(oracle, two), oracle.new_point()
+    known = oracle.prove(two.copy(), end, 0.0)
+    assert oracle.passes == 2 and known.risk >= end.risk
+    oracle.blend(start, end, 0.3, into)
+    between = into.w.copy()
+    proof = oracle.prove(between, into, 0.0)
+    assert oracle.passes == 4
+    anew = at(oracle, between)
+    assert proof == oracle.prove(between, anew, 0.0)
+    np.testing.assert_array_equal(into.scores, anew.scores)
+    start.take(into)  # what was proved needs no inference elsewhere, either
+    assert oracle.prove(between, start, 0.0) == proof and oracle.passes == 5
+    infer, model.infer = model.infer, interrupted
+    with pytest.raises(KeyboardInterrupt):
+        oracle.evaluate(two, start)
+    model.infer = infer
+    assert oracle.prove(two, start, 0.0) == known and oracle.passes == 7
+
+
+def interrupted(*arguments):
+    raise KeyboardInterrupt
+
+
 def test_cheap_cuts_are_the_best_of_known_outputs(loss):
     X, Y = random_chains(3, lengths=LENGTHS)
     shape = ChainShape(2, 3, False)

@@ -1,9 +1,9 @@
 """The base class of the estimators of structured outputs, with and without a kernel.
 
 A model without a kernel is a vector w. A model with a kernel consists of functions in the kernel's
-feature space and of plain weights, such as the transitions of a chain. Either kind has one problem.
-``_fit_linear`` or ``_fit_kernel`` solves it and stores the model. An estimator's ``_attributes``
-turns w, or the plain weights, into fitted attributes.
+feature space and of plain weights, such as the transitions of a chain. Either kind has one problem,
+a ``JointProblem`` for w; ``_fit_kernel`` states and solves that of a kernel. An estimator's
+``_attributes`` turns w, or the plain weights, into fitted attributes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blas import single_threaded_blas
 from .._checks import check_choice, check_integer
-from ..exec import make_executor
-from ..objective.structured import JointModel
 from ..result import SolveResult
 from ..structured.parts import PartsModel
 from ._base import CutModel
@@ -35,7 +33,6 @@ from ._kernel import (
     over_blocks,
 )
 from ._parts_fit import CONSTANT, PartsFit
-from ._problems import JointProblem
 from ._sampled import NOT_SAMPLED, Sampling, sampling_bounds
 
 METHODS = ("auto", "linear", CONSTANT, "exact")
@@ -102,25 +99,6 @@ class StructuredModel(CutModel):
                 "with kernel=None"
             )
         return settings
-
-    def _fit_linear(
-        self,
-        data: tuple[Any, Any],
-        label: str,
-        model: JointModel,
-        settings: Settings,
-        start: np.ndarray | None,
-    ) -> SolveResult:
-        """Fit w, and store the model."""
-        with make_executor(self.n_jobs, model.numbers) as executor:
-            return self._solve(
-                data,
-                [JointProblem(label, model)],
-                settings,
-                executor,
-                lambda points: self._attributes(points[0][0]),
-                starts=lambda k: start,
-            )[0]
 
     def _fit_kernel(
         self, data: tuple[Any, Any], label: str, rows: Any, model: PartsModel, settings: Settings

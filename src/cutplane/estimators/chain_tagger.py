@@ -22,6 +22,7 @@ from ..structured.parts import KernelChains
 from ..structured.sequences import has_names, split, stack_labels, stack_rows, starts_of
 from ._attributes import check_basis, check_stored, stored_classes, stored_features
 from ._fit import Settings, warn_of, with_callbacks
+from ._problems import JointProblem
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
 
@@ -235,7 +236,15 @@ class ChainTagger(StructuredModel):
                     from ..cluster.chains import ChainsOnCluster
 
                     model = ChainsOnCluster(examples, crew)
-                result = self._fit_linear((X, y), "chain", model, settings, start)
+                with make_executor(self.n_jobs, model.numbers) as executor:
+                    (result,) = self._solve(
+                        (X, y),
+                        [JointProblem("chain", model)],
+                        settings,
+                        executor,
+                        lambda points: self._attributes(points[0][0]),
+                        starts=lambda k: start,
+                    )
         else:
             chains = chain.LabelledChains(starts, truth, shape, str(self.loss))
             result = self._fit_kernel((X, y), "chain", rows, KernelChains(chains), settings)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_choice, check_integer, check_sparse
 from ..cluster.executor import workers_of
-from ..exec import thread_count
+from ..exec import make_executor, thread_count
 from ..result import Certificate, SolveResult, Status
 from ..structured.examples import Examples
 from ..structured.linear import LinearExamples
@@ -34,6 +34,7 @@ from ..structured.rows import part_scores
 from ._attributes import check_basis
 from ._fit import Settings, store_results, warn, warn_of, with_callbacks
 from ._parts_fit import CONSTANT
+from ._problems import JointProblem
 from ._rows import FLOATS
 from ._structured import OF_KERNELS, StructuredModel
 
@@ -248,7 +249,15 @@ class StructuredSVM(StructuredModel):
             elif self.method != CONSTANT:  # its samples are small, so this process handles them
                 inference.start(1 if self.n_jobs is None else thread_count(self.n_jobs))
             if linear is not None:
-                result = self._fit_linear(data, "structured", linear, settings, start)
+                with make_executor(self.n_jobs, linear.numbers) as executor:
+                    (result,) = self._solve(
+                        data,
+                        [JointProblem("structured", linear)],
+                        settings,
+                        executor,
+                        lambda points: self._attributes(points[0][0]),
+                        starts=lambda k: start,
+                    )
             else:
                 model = KernelProblem(examples)
                 result = self._fit_kernel(data, "structured", parts, model, settings)

@@ -13,7 +13,8 @@ The oracle sees a ``JointModel``: all examples with their inference. Every evalu
 a pass of inference, so points keep their plane. From the planes a search on a line gets
 derivatives at no cost, and a cut is the plane of a point. The emissions of chains are
 linear in w, and the inference needs them. They are the scores of a point: between two
-points they are interpolated, without a product with the data.
+points they are interpolated, without a product with the data. A proof computes the scores of
+such a point anew; other points were computed from the data alone already.
 """
 
 from __future__ import annotations
@@ -164,15 +165,17 @@ class StructuredOracle(Planes):
 
     def evaluate(self, w: np.ndarray, into: Point) -> None:
         """Move ``into`` to w, by one pass of inference, unless ``into`` is there already."""
-        known = not self.model.has_scores and np.isfinite(into.risk)
-        known = known and np.array_equal(into.w, w)
-        into.w = w
-        if not known:
-            self.model.score(w, into.scores, self.executor)
-            self._infer(into)
+        known = np.isfinite(into.risk) and np.array_equal(into.w, w)
+        if known and not (into.blended and self.model.has_scores):
+            into.w = w
+            return
+        into.risk = np.inf  # first of all: an interrupt may come before it is known
+        into.w, into.blended = w, False
+        self.model.score(w, into.scores, self.executor)
+        self._infer(into)
 
     def prove(self, w: np.ndarray, into: Point, tolerance: float) -> Proof:
-        """Move ``into`` to w and prove upper bounds there, by one pass of inference."""
+        """Move ``into`` to w and prove upper bounds there, from the data alone."""
         self.evaluate(w, into)
         return Proof(self.model.upper(into, self.executor), squared_norm(into.w))
 
@@ -186,6 +189,7 @@ class StructuredOracle(Planes):
         self.model.begin_anew()
         self.model.score(point.w, point.scores, self.executor)
         self._infer(point)
+        point.blended = False
 
     def forget_cuts(self) -> None:
         """Does nothing, because every cut is computed from all examples."""
@@ -203,11 +207,12 @@ class StructuredOracle(Planes):
         """Move ``into`` to start + k(end − start): one pass of inference, none at the end."""
         if k == 1.0:  # the end has been evaluated
             into.w, into.risk, into.offset, into.error = end.w, end.risk, end.offset, end.error
+            into.blended = end.blended
             self.model.copy_scores(end, into)
             return
         w = np.empty(self.dimension)
         vectors.blend(start.w, end.w, k, w)
-        into.w = w
+        into.w, into.blended = w, True
         self.model.blend_scores(start, end, k, into, self.executor)
         self._infer(into)
 

@@ -288,6 +288,7 @@ class BundleSolver(IterativeSolver):
                 raise ValueError(f"the {name} of the point are out of range")
         for name in ("bias", "risk", "offset"):
             setattr(self.point, name, point[name])
+        self.point.blended = True  # a proof does not trust scores from a file
         self.trial.bias = state["trial_bias"]
         self.dual = state["dual"]
         self.proved = self.dual + self.oracle.slack(best["primal"], self.C)
