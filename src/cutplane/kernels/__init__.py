@@ -203,13 +203,11 @@ class KernelMatrix(ABC):
     columns : int
     values : ndarray or None
         The whole matrix, if it is stored.
-    amplification : float
-        A value of double precision is off by at most so many units of rounding of
-        √k(x, x)·√k(z, z), if the kernel is positive semidefinite.
+    amplification : float or ndarray
+        A value is off by at most so many units of rounding in double precision of
+        √k(x, x)·√k(z, z), if the kernel is positive semidefinite; a number, or one for each row.
     relative : bool
         Whether so many units of rounding of the value itself.
-    amplifications : float or ndarray
-        The same for the values of every column, where it may be less.
     linear_rows : ndarray or None
         x with K = x·xᵀ in double precision, of linear kernels of dense rows.
     moved : tuple (shift, error, reach)
@@ -223,7 +221,7 @@ class KernelMatrix(ABC):
     diagonal: np.ndarray
     columns: int
     values: np.ndarray | None = None
-    amplification: float = 0.0
+    amplification: float | np.ndarray = 0.0
     relative: bool = False
     linear_rows: np.ndarray | None = None
     moved: tuple[np.ndarray, np.ndarray, float] = (np.empty(0), np.empty(0), 0.0)
@@ -232,11 +230,6 @@ class KernelMatrix(ABC):
     def roots(self) -> np.ndarray:
         """√|k(x, x)| of every row: no value is larger than the product of two, but for rounding."""
         return np.sqrt(np.abs(self.diagonal))
-
-    @property
-    def amplifications(self) -> float | np.ndarray:
-        """``amplification`` of the values of every column."""
-        return self.amplification
 
     def compiled(self) -> tuple[Any, ...] | None:
         """The rows in the form from which compiled loops compute values; None if they cannot."""
@@ -274,12 +267,13 @@ class KernelMatrix(ABC):
         rows : ndarray of int, optional
             The rows that k and i count, which may be repeated; by default all.
         """
+        amplification = float(np.max(self.amplification))
         if sizes is not None and self.relative:
-            return (decomposition.UNIT * (depth + 8.0 + self.amplification)) * sizes
+            return (decomposition.UNIT * (depth + 8.0 + amplification)) * sizes
         roots = self.roots if rows is None else self.roots[rows]
         most = roots * float(np.abs(coef) @ roots)
         size = most if sizes is None else sizes
-        return decomposition.UNIT * ((depth + 8.0) * size + self.amplification * most)
+        return decomposition.UNIT * ((depth + 8.0) * size + amplification * most)
 
     def values_of(self, which: np.ndarray) -> int:
         """How many values sums over these rows take."""
@@ -359,13 +353,15 @@ class ProductMatrix(KernelMatrix):
         self._left = left
         self._right: Points = left if right is None else right
         self._executor = executor
-        self.dtype = left.dtype
+        dense, rbf = isinstance(left, DensePoints), kernel.name == "rbf"
+        self.dtype = np.dtype(np.float64 if dense and left.whole else left.x.dtype)
+        if right is None:  # predictions do without
+            self.diagonal = kernel.diagonal(left.norms)
         self.columns = len(self._right)
         self._parameters = kernel.gamma, kernel.coef0, int(kernel.degree)
         self._write = VALUES[kernel.name]
-        if kernel.name == "rbf" and self.dtype == np.float32:
+        if rbf and self.dtype == np.float32:
             self._write = loops.rbf_values_32
-        dense, rbf = isinstance(left, DensePoints), kernel.name == "rbf"
         self.relative = rbf and not (isinstance(left, DensePoints) and left.direct)
         self._sums_fast = rbf and dense and self.dtype == np.float32
         if kernel.name == "linear" and isinstance(left, DensePoints):
@@ -374,22 +370,10 @@ class ProductMatrix(KernelMatrix):
                 self.moved = _moved(left, left.origin)
 
     @cached_property
-    def diagonal(self) -> np.ndarray:  # type: ignore[override]
-        """k(x, x); computed late, because predictions do without."""
-        return self._kernel.diagonal(self._left.norms)
-
-    @cached_property
-    def amplification(self) -> float:  # type: ignore[override]
+    def amplification(self) -> float | np.ndarray:  # type: ignore[override]
         """By the kernel's form: products of d terms, then a power or an exponential."""
-        return float(np.max(self._amplification(self._left.terms)))
-
-    @property
-    def amplifications(self) -> float | np.ndarray:
-        return self._amplification(self._right.terms)
-
-    def _amplification(self, terms: Any) -> Any:
         ratio = float(np.finfo(self.dtype).eps / np.finfo(np.float64).eps)
-        terms = terms + 6.0
+        terms = self._left.terms + 6.0
         if self._kernel.name == "linear":
             return ratio * terms
         if self._kernel.name != "rbf":
@@ -430,7 +414,12 @@ class ProductMatrix(KernelMatrix):
 
     def fill(self, which: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
         left, right = self._left.take(which), self._right
-        pieces = left.pieces(self.columns)
+        height, width = left.block
+        pieces = [
+            (slice(top, min(top + height, len(left))), first, min(first + width, self.columns))
+            for top in range(0, len(left), height)
+            for first in range(0, self.columns, width)
+        ]
 
         def piece(k: int) -> None:
             rows, first, last = pieces[k]
@@ -534,8 +523,8 @@ class PrecomputedMatrix(KernelMatrix):
         source: KernelMatrix | None = None,
     ) -> None:
         if source is not None:
-            self.amplification, self.relative = source.amplification, source.relative
-            self.moved = source.moved
+            self.amplification = float(np.max(source.amplification))
+            self.relative, self.moved = source.relative, source.moved
         self._values = values
         self._columns = columns
         self.dtype = values.dtype

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -23,11 +23,12 @@ DENSE_PER_NONZERO = 12
 DENSE_BYTES = 1 << 28
 # Columns of a block of products. No power of two: its rows should not fall on the same cache lines.
 CHUNK = 2000
+SPARSE_ROWS = 32  # rows of a block of products of sparse rows
+ALL = 1 << 62
 # A feature of sparse rows is stored densely if more than this part of the rows have it. Of n rows f
 # have it: a product of matrices takes n² multiplications, which are some 30 times as fast as the f²
 # scattered ones. In two sets of text a hundred features make 86 % of all scattered ones.
 OFTEN = 1 / 6
-SPARSE_ROWS = 32  # rows of a block of products of sparse rows
 EXACT_PRODUCTS = 2.0**24  # up to here all whole numbers are numbers of single precision
 SOME = 16  # rows that are looked at first
 
@@ -39,7 +40,8 @@ class DensePoints:
     With ``direct`` products are −½|x − z|² and the norms 0: rbf without cancellation. ``origin`` is
     what was taken off the rows, if anything was. With ``whole`` the rows are whole numbers, and so
     small that their products are exact in single precision, which takes half the time: x is in
-    single precision then, and kernel values in double precision.
+    single precision then, and kernel values in double precision. ``block`` are rows and columns
+    of products that are computed at a time.
     """
 
     x: np.ndarray
@@ -47,14 +49,10 @@ class DensePoints:
     direct: bool = False
     origin: np.ndarray | None = None
     whole: bool = False
+    block: ClassVar[tuple[int, int]] = ALL, CHUNK
 
     def __len__(self) -> int:
         return len(self.x)
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Of kernel values."""
-        return np.dtype(np.float64) if self.whole else self.x.dtype
 
     @property
     def terms(self) -> int:
@@ -87,11 +85,6 @@ class DensePoints:
     def take(self, rows: np.ndarray) -> DensePoints:
         return replace(self, x=self.x[rows], norms=self.norms[rows])
 
-    def pieces(self, columns: int) -> list[tuple[slice, int, int]]:
-        """Rows and columns of the blocks in which products with so many rows are computed."""
-        edges = range(0, columns, CHUNK)
-        return [(slice(0, len(self)), first, min(first + CHUNK, columns)) for first in edges]
-
     def weights(self, coef: np.ndarray) -> np.ndarray:
         """w = Σ coef_k·x_k."""
         return self.x.T @ coef
@@ -121,6 +114,7 @@ class SparsePoints:
     dense: np.ndarray
     often: np.ndarray
     norms: np.ndarray
+    block: ClassVar[tuple[int, int]] = SPARSE_ROWS, ALL
 
     @staticmethod
     def make(x: Any, norms: np.ndarray, often: np.ndarray | None) -> SparsePoints:
@@ -136,11 +130,6 @@ class SparsePoints:
 
     def __len__(self) -> int:
         return self.x.shape[0]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Of kernel values."""
-        return np.dtype(self.x.dtype)
 
     @property
     def terms(self) -> np.ndarray:
@@ -165,12 +154,6 @@ class SparsePoints:
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         return self.x @ w + self.dense @ w[self.often]
-
-    def pieces(self, columns: int) -> list[tuple[slice, int, int]]:
-        return [
-            (slice(k, min(k + SPARSE_ROWS, len(self))), 0, columns)
-            for k in range(0, len(self), SPARSE_ROWS)
-        ]
 
     def products(
         self, rows: slice, right: SparsePoints, first: int, last: int, out: np.ndarray
