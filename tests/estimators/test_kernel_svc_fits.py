@@ -402,16 +402,16 @@ def test_fits_in_threads_and_forked_processes_do_not_meet():
 def test_interrupt_between_problems_completes_the_model(iris, monkeypatch):
     from cutplane.estimators._kernel_problem import KernelRows
 
-    original, count = KernelRows.matrices, 0
+    original, count = KernelRows.among, 0
 
     def interrupted(self, rows):
         nonlocal count
         count += 1
-        if count == 3:  # the first is the shared matrix
+        if count == 3:
             raise KeyboardInterrupt
         return original(self, rows)
 
-    monkeypatch.setattr(KernelRows, "matrices", interrupted)
+    monkeypatch.setattr(KernelRows, "among", interrupted)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = SVC(working_set_size=4).fit(*iris)

@@ -46,17 +46,6 @@ def check_kernel(model: Any) -> None:
     check_number("coef0", model.coef0)
 
 
-def canonical_rows(kernel: Any, X: Any) -> Any:
-    """Checked rows without duplicate entries. A precomputed kernel is checked and made dense."""
-    if scipy.sparse.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    if isinstance(kernel, str) and kernel == "precomputed":
-        X = X.toarray() if scipy.sparse.issparse(X) else X
-        check_precomputed(X)
-    return X
-
-
 def rows_to_score(model: Any, X: Any) -> Any:
     """Checked rows to predict."""
     check_is_fitted(model)
@@ -66,10 +55,19 @@ def rows_to_score(model: Any, X: Any) -> Any:
     return X
 
 
-def kernel_of(model: Any, X: Any) -> Kernel:
-    """The kernel of an estimator with its parameters as numbers, for training rows X."""
+def kernel_and_rows(model: Any, X: Any) -> tuple[Kernel, Any]:
+    """The kernel of an estimator with its parameters as numbers, and its training rows.
+
+    The checked rows X get no duplicate entries. A precomputed kernel is checked and made dense.
+    """
+    if scipy.sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     if callable(model.kernel):
-        return Kernel("callable", function=model.kernel)
+        return Kernel("callable", function=model.kernel), X
+    if model.kernel == "precomputed":
+        X = X.toarray() if scipy.sparse.issparse(X) else X
+        check_precomputed(X)
     gamma = model.gamma
     if gamma == "auto" and model.kernel != "precomputed":
         gamma = 1.0 / X.shape[1]
@@ -89,7 +87,7 @@ def kernel_of(model: Any, X: Any) -> Kernel:
         gamma = 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
     elif isinstance(gamma, str):
         gamma = 1.0
-    return Kernel(model.kernel, float(gamma), float(model.coef0), int(model.degree))
+    return Kernel(model.kernel, float(gamma), float(model.coef0), int(model.degree)), X
 
 
 def executor_for(model: Any, rows: int, width: int) -> Executor:
@@ -100,10 +98,15 @@ def executor_for(model: Any, rows: int, width: int) -> Executor:
 
 
 def basis_attributes(
-    kernel: Kernel, X: Any, support: np.ndarray, dual_coef: np.ndarray
+    kernel: Kernel, X: Any, support: np.ndarray, dual_coef: np.ndarray, *, like_rows: bool = False
 ) -> dict[str, Any]:
-    """Fitted attributes from basis rows and their coefficients, shape (outputs, basis rows)."""
+    """Fitted attributes from basis rows and their coefficients, shape (outputs, basis rows).
+
+    With ``like_rows`` the coefficients are a sparse matrix if X is, as in scikit-learn.
+    """
     known = {} if kernel.function is not None else {"_gamma": kernel.gamma}
+    if like_rows and scipy.sparse.issparse(X):
+        dual_coef = type(X)(dual_coef)
     return {
         "support_": support.astype(np.int32),
         "dual_coef_": dual_coef,
@@ -159,11 +162,6 @@ def _points_of(model: Any, X: Any) -> tuple[Kernel, Points, Points]:
     return kernel, *prediction_points(kernel, X, model.support_vectors_)
 
 
-def as_rows(X: Any, coef: np.ndarray) -> Any:
-    """Coefficients as an array, or, as in scikit-learn, as a sparse matrix if X is sparse."""
-    return type(X)(coef) if scipy.sparse.issparse(X) else coef
-
-
 class KernelModel(Estimator):
     """An estimator with ``support_vectors_``, ``dual_coef_`` and ``intercept_``."""
 
@@ -179,8 +177,11 @@ class KernelModel(Estimator):
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
         vectors = self.support_vectors_
-        coef = as_rows(vectors, np.asarray(self._score_coef() @ vectors))
-        values = coef.data if scipy.sparse.issparse(coef) else coef
+        coef: Any = np.asarray(self._score_coef() @ vectors)
+        values = coef
+        if scipy.sparse.issparse(vectors):
+            coef = type(vectors)(coef)
+            values = coef.data
         values.flags.writeable = False  # changing this copy would not change predictions
         return coef
 

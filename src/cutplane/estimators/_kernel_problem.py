@@ -15,13 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 from .._checks import check_flag, check_integer, check_number, plain
 from ..data import as_blocks
 from ..exec import Executor
-from ..kernels import PrecomputedMatrix, ProductMatrix, TrainingMatrix, kernel_matrix
+from ..kernels import Kernel, PrecomputedMatrix, ProductMatrix, TrainingMatrix, kernel_matrix
 from ..reporting.line import DualLine
 from ..result import Certificate, DualIteration, Iteration, SolveResult, Status
 from ..solvers.decomposition.problem import DualProblem, DualSettings
 from ..solvers.decomposition.solver import PARTS, DualSolver, solve_small
-from ._fit import Memory, Problem, Ready, Run, Settings, warn_of
-from ._kernel import KernelModel, check_kernel, kernel_of
+from ._fit import Memory, Problem, Ready, Run, Settings
+from ._kernel import KernelModel, check_kernel
 from .checkpoint import Checkpoint
 
 STOPPING = ("relative", "absolute", "epsilon", "kkt")
@@ -55,24 +55,35 @@ class KernelRows:
     kernel : Kernel
     settings : DualSettings
         Of every problem, but for the time limit.
+    matrix, exact : KernelMatrix
+        The values of all rows to work with, and the most exact ones, which may be the same.
     indefinite : bool
         Whether the kernel turned out not to be positive semidefinite.
 
     Parameters
     ----------
     model : KernelMachine
-    X : ndarray or CSR matrix
-        Rows, or the kernel values of a precomputed kernel.
+    kernel, X
+        From ``kernel_and_rows``.
     executor : Executor
     settings : Settings
     bound : float
         The largest coefficient that may occur.
     """
 
+    matrix: TrainingMatrix
+    exact: TrainingMatrix
+
     def __init__(
-        self, model: KernelMachine, X: Any, executor: Executor, settings: Settings, bound: float
+        self,
+        model: KernelMachine,
+        kernel: Kernel,
+        X: Any,
+        executor: Executor,
+        settings: Settings,
+        bound: float,
     ) -> None:
-        self.kernel = kernel = kernel_of(model, X)
+        self.kernel = kernel
         self.settings = DualSettings(
             tol=settings.tol,
             stopping=settings.stopping,
@@ -87,10 +98,10 @@ class KernelRows:
         self._groups: list[np.ndarray] = []
         self._places: list[np.ndarray] = []  # for each group, its rows among the values
         centre = model._free_bias  # then a linear kernel may be moved
-        self._exact = self._matrix = kernel_matrix(kernel, X, executor, single=False, centre=centre)
+        self.exact = self.matrix = kernel_matrix(kernel, X, executor, single=False, centre=centre)
         single = settings.tol >= SINGLE_TOL and bound <= SINGLE_BOUND and X.shape[0] > FEW_ROWS
-        if single and isinstance(self._exact, ProductMatrix):
-            self._matrix = kernel_matrix(kernel, X, executor, single=True, centre=centre)
+        if single and isinstance(self.exact, ProductMatrix):
+            self.matrix = kernel_matrix(kernel, X, executor, single=True, centre=centre)
 
     def digest(self) -> bytes:
         """A fingerprint of the rows."""
@@ -103,7 +114,7 @@ class KernelRows:
         pairs of groups together take twice as many, unless they compute few rows.
         """
         self._groups = self._places = groups
-        rows, exact = self._X.shape[0], self._exact
+        rows, exact = self._X.shape[0], self.exact
         if exact.values is not None or rows * rows * 8 > self.settings.cache_bytes:
             return
         few = rows <= ONE_MATRIX
@@ -116,21 +127,16 @@ class KernelRows:
             exact = exact.among(np.concatenate(groups))
             ends = np.cumsum([len(group) for group in groups])
             self._places = np.split(np.arange(rows), ends[:-1])
-        self._matrix = PrecomputedMatrix(exact.whole(), source=exact)
+        self.matrix = PrecomputedMatrix(exact.whole(), source=exact)
         if self.kernel.name != "linear":  # whose rows say more than values
-            self._exact = self._matrix
+            self.exact = self.matrix
 
-    def matrices(self, which: tuple[int, ...] | None) -> tuple[TrainingMatrix, TrainingMatrix]:
-        """The values for a problem on the rows of some groups, in this order, or on all rows.
-
-        First those to work with, then the most exact ones, which may be the same.
-        """
-        if which is None:
-            return self._matrix, self._exact
-        matrix = self._matrix.among(np.concatenate([self._places[k] for k in which]))
-        if self._exact is self._matrix:
+    def among(self, which: tuple[int, ...]) -> tuple[TrainingMatrix, TrainingMatrix]:
+        """``matrix`` and ``exact`` of the rows of some groups, in this order."""
+        matrix = self.matrix.among(np.concatenate([self._places[k] for k in which]))
+        if self.exact is self.matrix:
             return matrix, matrix
-        return matrix, self._exact.among(np.concatenate([self._groups[k] for k in which]))
+        return matrix, self.exact.among(np.concatenate([self._groups[k] for k in which]))
 
     def solve_small(
         self,
@@ -141,20 +147,14 @@ class KernelRows:
     ) -> SolveResult | None:
         """Solve and verify a problem of few variables at once, from ``beta``.
 
-        None if it is not small, if the settings ask for more than a solution, or if it is not
-        solved by that; ``beta`` has come nearer to the solution then. Python takes a fifth of a
-        millisecond for the steps of a ``DualSolver``, which is more than a pair of small classes
-        takes.
+        None if it is not solved by that; ``beta`` has come nearer to the solution then. Python
+        takes a fifth of a millisecond for the steps of a ``DualSolver``, which is more than a pair
+        of small classes takes.
         """
         count, began = len(beta), time.perf_counter()
-        small = count <= SMALL and 8 * count * count <= settings.cache_bytes
-        asked = settings.max_iter is not None or settings.working_set_size is not None
-        quick = settings.time_limit >= SMALL_SECONDS
-        if asked or not small or not quick or self.kernel.definite is not True:
-            return None
-        matrix, rows, points, height = self._matrix, problem.rows, None, 0
+        matrix, rows, points, height = self.matrix, problem.rows, None, 0
         if matrix.values is None:
-            matrix = self._exact
+            matrix = self.exact
             if which is not None:  # one problem would not pay for two more seconds of compiling
                 matrix = matrix.among(np.concatenate([self._groups[k] for k in which]))
                 points = matrix.compiled()
@@ -268,11 +268,15 @@ class KernelProblem(Problem):
         start = dual.start(self._start(run) if known else None)
         if run.stop.time_limit < np.inf:
             settings = replace(settings, time_limit=run.stop.time_limit)
-        result = rows.solve_small(dual, which, settings, start)
-        if result is not None:
-            return Ready(Solved(result, run.observe))
-        matrix, exact = rows.matrices(which)
-        definite = rows.kernel.definite
+        definite, count = rows.kernel.definite, len(start)
+        # Of a small problem nothing but the solution is asked.
+        small = count <= SMALL and 8 * count * count <= settings.cache_bytes
+        asked = settings.max_iter is not None or settings.working_set_size is not None
+        if small and not asked and settings.time_limit >= SMALL_SECONDS and definite:
+            result = rows.solve_small(dual, which, settings, start)
+            if result is not None:
+                return Ready(Solved(result, run.observe))
+        matrix, exact = (rows.matrix, rows.exact) if which is None else rows.among(which)
         solver = DualSolver(matrix, dual, settings, run.executor, run.observe, definite, exact)
         return Ready(solver, start)
 
@@ -391,8 +395,3 @@ class KernelMachine(KernelModel):
             if size % 2:
                 raise ValueError(f"working_set_size must be even, got {size}")
         return settings
-
-    def _conclude(self, problem: Problem, settings: Settings, results: list[SolveResult]) -> None:
-        """Store the status of a fit, and give its warnings."""
-        self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
-        warn_of(settings, problem, results)

@@ -26,10 +26,9 @@ from ._base import CutModel
 from ._fit import Settings, warn
 from ._kernel import (
     basis_attributes,
-    canonical_rows,
     check_kernel,
     executor_for,
-    kernel_of,
+    kernel_and_rows,
     over_blocks,
 )
 from ._parts_fit import CONSTANT, PartsFit
@@ -104,8 +103,7 @@ class StructuredModel(CutModel):
         self, data: tuple[Any, Any], label: str, rows: Any, model: PartsModel, settings: Settings
     ) -> SolveResult:
         """Fit functions of parts in the kernel's feature space, and store the model."""
-        rows = canonical_rows(self.kernel, rows)
-        kernel = kernel_of(self, rows)
+        kernel, rows = kernel_and_rows(self, rows)
 
         def attributes(points: list[tuple[np.ndarray, float]]) -> dict[str, Any]:
             coef = points[0][0]

@@ -19,10 +19,9 @@ from ._attributes import check_basis, check_stored
 from ._fit import CallbackSupportMixin, FitTasks, with_callbacks
 from ._kernel import (
     basis_attributes,
-    canonical_rows,
     check_kernel,
     executor_for,
-    kernel_of,
+    kernel_and_rows,
     over_blocks,
     rows_to_score,
 )
@@ -130,7 +129,7 @@ class CholeskyFeatures(
         self._check_common()
         most, among = int(self.n_components), int(self.max_candidates)
         random = check_random_state(self.random_state)
-        X = canonical_rows(self.kernel, checked_rows(self, X))
+        kernel, X = kernel_and_rows(self, checked_rows(self, X))
         tasks = None
         if getattr(self, "_skl_callbacks", None):
             tasks = FitTasks(self, given, y, 0)  # one task, without iterations
@@ -139,7 +138,6 @@ class CholeskyFeatures(
         if count < len(candidates):
             candidates = np.sort(random.choice(len(candidates), count, replace=False))
         with single_threaded_blas(), executor_for(self, len(candidates), most) as executor:
-            kernel = kernel_of(self, X)
             matrix = kernel_matrix(kernel, X, executor, single=False)
             tol = 0.0 if self.selection == "random" else float(self.tol)
             basis = pivoted_cholesky(matrix, candidates, most, tol)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -21,13 +21,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._blas import single_threaded_blas
 from .._checks import check_choice, check_flag, check_weights
 from ..exec import Executor
-from ..result import SolveResult
+from ..result import SolveResult, Status
 from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored, stored_classes
 from ._base import dense
 from ._calibration import Calibration, check_calibrate, check_calibration
 from ._fit import Lazy, Settings, solve, warn_of, with_callbacks
-from ._kernel import as_rows, basis_attributes, canonical_rows, executor_for
+from ._kernel import basis_attributes, executor_for, kernel_and_rows
 from ._kernel_problem import KernelMachine, KernelProblem, KernelRows
 from ._rows import checked_rows, encode_classes, weigh_classes
 
@@ -201,7 +201,7 @@ class SVC(ClassifierMixin, KernelMachine):
         """
         data, settings = (X, y), self._check_common()
         X, y = checked_rows(self, X, y=y)
-        X = canonical_rows(self.kernel, X)
+        kernel, X = kernel_and_rows(self, X)
         self.classes_, encoded = encode_classes(y)
         sample_weight = check_weights(sample_weight, X)
         weights, self.class_weight_ = weigh_classes(self, encoded, sample_weight)
@@ -209,17 +209,19 @@ class SVC(ClassifierMixin, KernelMachine):
         tasks, groups = self._tasks(encoded)
         self.__dict__.pop("calibration_", None)  # of another fit
         with executor_for(self, *X.shape) as executor:
-            rows = KernelRows(self, X, executor, settings, float(bounds.max()))
+            rows = KernelRows(self, kernel, X, executor, settings, float(bounds.max()))
             if len(tasks) > 1 or self.calibrate is not None:
                 rows.split(groups)
             if self.calibrate is not None:
                 self.calibration_ = self._cross_fit(
                     rows, X, y, encoded, sample_weight, settings, executor
                 )
-            problems = self._problems(rows, tasks, groups, encoded, bounds)
+            problem = partial(self._problem, rows, tasks, groups, encoded, bounds)
+            problems = [problem(0)] if len(tasks) == 1 else Lazy(len(tasks), problem)
             attributes = partial(self._assemble, rows, X, encoded, tasks, groups)
             results = self._solve(data, problems, settings, executor, attributes)
-        self._conclude(problems[0], settings, results)
+        self.fit_status_ = int(any(r.status is not Status.CONVERGED for r in results))
+        warn_of(settings, problems[0], results)
         return self
 
     def _cross_fit(
@@ -249,7 +251,8 @@ class SVC(ClassifierMixin, KernelMachine):
                 weights, _ = weigh_classes(self, encoded, sample_weight * counts)
             except ValueError as error:
                 raise ValueError(f"fold {fold} of cv: {error}") from error
-            problems = self._problems(rows, tasks, groups, encoded, settings.C * weights)
+            problem = partial(self._problem, rows, tasks, groups, encoded, settings.C * weights)
+            problems = Lazy(len(tasks), problem)
             fitted = solve(problems, quiet, executor, complete=False).results
             model = copy.copy(self)
             points = [(result.w, result.bias) for result in fitted]
@@ -293,35 +296,29 @@ class SVC(ClassifierMixin, KernelMachine):
         groups = np.split(order, np.cumsum(np.bincount(encoded))[:-1])
         return list(itertools.combinations(range(count), 2)), groups
 
-    def _problems(
+    def _problem(
         self,
         rows: KernelRows,
         tasks: list[tuple[int, int]],
         groups: list[np.ndarray],
         encoded: np.ndarray,
         bounds: np.ndarray,
-    ) -> Sequence[KernelProblem]:
-        """The dual of every pair of classes, or of every class against the rest."""
-
-        names = [str(name) for name in self.classes_]
-        rest = names[0] if len(names) == 2 else "the rest"
-        limits = [bounds[group] for group in groups]
-
-        def make(k: int) -> KernelProblem:
-            positive, negative = tasks[k]
-            if negative < 0:
-                own = encoded == positive
-                upper = bounds * own
-                problem = DualProblem(1.0 - 2.0 * own, upper - bounds, upper)
-                return KernelProblem(f"{names[positive]} against {rest}", problem, rows)
-            first, second = limits[positive], limits[negative]
-            linear, lower, upper = np.zeros((3, len(first) + len(second)))
-            linear[: len(first)], linear[len(first) :] = -1.0, 1.0
-            upper[: len(first)], lower[len(first) :] = first, -second
-            label = f"{names[positive]} against {names[negative]}"
-            return KernelProblem(label, DualProblem(linear, lower, upper), rows, tasks[k])
-
-        return [make(0)] if len(tasks) == 1 else Lazy(len(tasks), make)
+        k: int,
+    ) -> KernelProblem:
+        """The dual of a pair of classes, or of a class against the rest."""
+        names, (positive, negative) = self.classes_, tasks[k]
+        if negative < 0:
+            own = encoded == positive
+            upper = bounds * own
+            problem = DualProblem(1.0 - 2.0 * own, upper - bounds, upper)
+            rest = names[0] if len(names) == 2 else "the rest"
+            return KernelProblem(f"{names[positive]} against {rest}", problem, rows)
+        first, second = bounds[groups[positive]], bounds[groups[negative]]
+        linear, lower, upper = np.zeros((3, len(first) + len(second)))
+        linear[: len(first)], linear[len(first) :] = -1.0, 1.0
+        upper[: len(first)], lower[len(first) :] = first, -second
+        label = f"{names[positive]} against {names[negative]}"
+        return KernelProblem(label, DualProblem(linear, lower, upper), rows, tasks[k])
 
     def _assemble(
         self,
@@ -355,7 +352,7 @@ class SVC(ClassifierMixin, KernelMachine):
         bias = np.zeros(len(tasks))
         bias[: len(points)] = [bias for _, bias in points]
         return {
-            **basis_attributes(rows.kernel, X, support, as_rows(X, every[:, support])),
+            **basis_attributes(rows.kernel, X, support, every[:, support], like_rows=True),
             "n_support_": np.bincount(encoded[support], minlength=classes).astype(np.int32),
             "intercept_": bias,
             "classes_": self.classes_,

@@ -10,10 +10,11 @@ from sklearn.base import OutlierMixin, RegressorMixin
 
 from .._checks import check_number, check_weights
 from ..kernels import Kernel
+from ..result import Status
 from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored
-from ._fit import Settings, with_callbacks
-from ._kernel import as_rows, basis_attributes, canonical_rows, executor_for
+from ._fit import Settings, warn_of, with_callbacks
+from ._kernel import basis_attributes, executor_for, kernel_and_rows
 from ._kernel_problem import KernelMachine, KernelProblem, KernelRows
 from ._rows import check_sum, checked_rows
 
@@ -25,20 +26,27 @@ class _SingleProblem(KernelMachine):
     """A kernel machine of one problem and one output."""
 
     def _fit_one(
-        self, data: tuple[Any, Any], X: Any, dual: DualProblem, label: str, settings: Settings
+        self,
+        data: tuple[Any, Any],
+        kernel: Kernel,
+        X: Any,
+        dual: DualProblem,
+        label: str,
+        settings: Settings,
     ) -> None:
         """Solve the problem and store the model. ``data`` are X and y as the user gave them."""
         with executor_for(self, *X.shape) as executor:
-            rows = KernelRows(self, X, executor, settings, float(dual.upper.max()))
+            rows = KernelRows(self, kernel, X, executor, settings, float(dual.upper.max()))
             problem = KernelProblem(label, dual, rows)
             results = self._solve(
                 data,
                 [problem],
                 settings,
                 executor,
-                lambda points: self._assemble(rows.kernel, X, dual, *points[0]),
+                lambda points: self._assemble(kernel, X, dual, *points[0]),
             )
-        self._conclude(problem, settings, results)
+        self.fit_status_ = int(results[0].status is not Status.CONVERGED)
+        warn_of(settings, problem, results)
 
     def _assemble(
         self, kernel: Kernel, X: Any, dual: DualProblem, beta: np.ndarray, bias: float
@@ -48,7 +56,7 @@ class _SingleProblem(KernelMachine):
             beta = np.bincount(dual.row_of, beta)
         support = np.flatnonzero(beta)
         return {
-            **basis_attributes(kernel, X, support, as_rows(X, beta[None, support])),
+            **basis_attributes(kernel, X, support, beta[None, support], like_rows=True),
             "n_support_": np.array([len(support)], dtype=np.int32),
             "intercept_": np.array([bias]),
         }
@@ -128,7 +136,7 @@ class SVR(RegressorMixin, _SingleProblem):
         data, settings = (X, y), self._check_common()
         epsilon = float(self.epsilon)
         X, y = checked_rows(self, X, y=y, y_numeric=True)
-        X = canonical_rows(self.kernel, X)
+        kernel, X = kernel_and_rows(self, X)
         weights = check_weights(sample_weight, X)
         check_sum(settings.C, weights)
         bounds = settings.C * weights
@@ -141,7 +149,7 @@ class SVR(RegressorMixin, _SingleProblem):
             row_of=np.tile(np.arange(rows), 2),
             rounded=True,
         )
-        self._fit_one(data, X, problem, "regression", settings)
+        self._fit_one(data, kernel, X, problem, "regression", settings)
         return self
 
     def _check_common(self) -> Settings:
@@ -228,7 +236,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
         self
         """
         data, settings = (X, y), self._check_common()
-        X = canonical_rows(self.kernel, checked_rows(self, X))
+        kernel, X = kernel_and_rows(self, checked_rows(self, X))
         weights = check_weights(sample_weight, X)
         problem = DualProblem(
             linear=np.zeros(len(weights)),
@@ -236,7 +244,7 @@ class OneClassSVM(OutlierMixin, _SingleProblem):
             upper=weights,
             total=float(self.nu) * float(weights.sum()),
         )
-        self._fit_one(data, X, problem, "one class", settings)
+        self._fit_one(data, kernel, X, problem, "one class", settings)
         return self
 
     def _check_common(self) -> Settings:

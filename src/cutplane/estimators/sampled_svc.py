@@ -30,10 +30,9 @@ from ._fit import Settings, seeds, warn_of, with_callbacks
 from ._kernel import (
     KernelModel,
     basis_attributes,
-    canonical_rows,
     check_kernel,
     executor_for,
-    kernel_of,
+    kernel_and_rows,
     rows_to_score,
 )
 from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
@@ -222,10 +221,9 @@ class SampledCutSVC(ClassifierMixin, KernelModel):
         """
         data, settings = (X, y), self._check_common()
         X, y = checked_rows(self, X, y=y)
-        X = canonical_rows(self.kernel, X)
+        kernel, X = kernel_and_rows(self, X)
         self.classes_, encoded = encode_classes(y)
         weights, self.class_weight_ = weigh_classes(self, encoded, check_weights(sample_weight, X))
-        kernel = kernel_of(self, X)
         method = self._chosen_method(int(np.count_nonzero(weights)))
         self._name_better(method, X.shape[0])
         with single_threaded_blas(), executor_for(self, *X.shape) as executor:

@@ -353,21 +353,22 @@ class ProductMatrix(KernelMatrix):
         self._left = left
         self._right: Points = left if right is None else right
         self._executor = executor
-        dense, rbf = isinstance(left, DensePoints), kernel.name == "rbf"
-        self.dtype = np.dtype(np.float64 if dense and left.whole else left.x.dtype)
+        self.dtype, self.columns = left.x.dtype, len(self._right)
         if right is None:  # predictions do without
             self.diagonal = kernel.diagonal(left.norms)
-        self.columns = len(self._right)
         self._parameters = kernel.gamma, kernel.coef0, int(kernel.degree)
         self._write = VALUES[kernel.name]
-        if rbf and self.dtype == np.float32:
+        self.relative, self._sums_fast = kernel.name == "rbf", False
+        if isinstance(left, DensePoints):
+            self.dtype = np.dtype(np.float64) if left.whole else left.x.dtype
+            self._sums_fast = self.relative and self.dtype == np.float32
+            self.relative = self.relative and not left.direct
+            if kernel.name == "linear":
+                self.linear_rows = left.x if left.x.dtype == np.float64 else None
+                if left.origin is not None:
+                    self.moved = _moved(left, left.origin)
+        if kernel.name == "rbf" and self.dtype == np.float32:
             self._write = loops.rbf_values_32
-        self.relative = rbf and not (isinstance(left, DensePoints) and left.direct)
-        self._sums_fast = rbf and dense and self.dtype == np.float32
-        if kernel.name == "linear" and isinstance(left, DensePoints):
-            self.linear_rows = left.x if left.x.dtype == np.float64 else None
-            if left.origin is not None:
-                self.moved = _moved(left, left.origin)
 
     @cached_property
     def amplification(self) -> float | np.ndarray:  # type: ignore[override]

@@ -24,8 +24,8 @@ whatever the numbers L_j are. ``errors`` holds such an E. Let u be the unit of r
 sum of three parts:
 
 1. A bound on the error of the computed product p_jk. Kernel values are off by a·u·√K_ii·√K_ll
-   (a is the largest ``KernelMatrix.amplification``), and |K_ii'| ≤ √K_ii·√K_i'i', because the
-   kernel is positive semidefinite. The product is a sum of n_j terms of g_j times sums of n_k terms of g_k.
+   (a is the most of ``KernelMatrix.amplification``), and |K_ii'| ≤ √K_ii·√K_i'i', as the kernel is
+   positive semidefinite. The product is a sum of n_j terms of g_j times sums of n_k terms of g_k.
    With s_j = Σ_l |coef_l|·√K_ll the error is at most u·(n_j + n_k + a + r)·s_j·s_k, where r counts
    the other roundings: one in the precision of the values, in which scores are kept, and a few
    in double precision. With several outputs s_j·s_k is a sum over the outputs.
