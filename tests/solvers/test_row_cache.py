@@ -28,7 +28,7 @@ def test_random_use(dtype, capacity):
     for round_ in range(60):
         count = int(rng.integers(1, min(capacity, 12) + 1))
         rows = rng.choice(left, count, replace=False)
-        slots = cache.fetch(rows)
+        slots, _ = cache.fetch(rows)
         assert len(set(slots.tolist())) == count
         np.testing.assert_allclose(cache.slots[slots], K[rows][:, columns], rtol=1e-5)
         if round_ % 20 == 10:
@@ -55,8 +55,8 @@ def test_budget_is_kept_and_shrinking_makes_room():
     cache.restrict(matrix.restricted(keep), keep, np.arange(60))
     assert len(cache.slots) == 20 and cache.slots.base.nbytes <= budget
     computed = cache.computed
-    slots = cache.fetch(np.arange(10))
-    assert cache.computed == computed, "rows survive compaction"
+    slots, new = cache.fetch(np.arange(10))
+    assert cache.computed == computed and not len(new), "rows survive compaction"
     np.testing.assert_array_equal(cache.slots[slots], K[:10][:, keep])
 
 
@@ -87,7 +87,7 @@ def test_failed_rows_are_not_promised(monkeypatch):
         cache.fetch(np.array([10, 11]))
     monkeypatch.setattr(ProductMatrix, "fill", original)
     for rows in ([10, 11], [0, 1, 2, 3, 4]):
-        np.testing.assert_array_equal(cache.slots[cache.fetch(np.array(rows))], K[rows])
+        np.testing.assert_array_equal(cache.slots[cache.fetch(np.array(rows))[0]], K[rows])
 
 
 def test_stored_matrix_is_used_in_place_and_not_changed():
@@ -97,5 +97,5 @@ def test_stored_matrix_is_used_in_place_and_not_changed():
     assert cache.slots is K
     keep = np.arange(5, 50)
     cache.restrict(PrecomputedMatrix(K).restricted(keep), keep, np.arange(len(K)))
-    np.testing.assert_array_equal(cache.slots[cache.fetch(np.array([3, 7]))], K[[3, 7]][:, keep])
+    np.testing.assert_array_equal(cache.slots[cache.fetch(np.array([3, 7]))[0]], K[[3, 7]][:, keep])
     np.testing.assert_array_equal(K, before)

@@ -37,18 +37,17 @@ class RowCache:
         self.computed_values = 0
         self.reset(matrix)
 
-    def held(self, rows: np.ndarray) -> np.ndarray:
-        """The slots of distinct rows, which count as used; −1 where they are missing."""
+    def fetch(self, rows: np.ndarray, compute: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """The slots of distinct rows, which count as used, and which of the rows were missing.
+
+        The missing ones are computed in one block; without ``compute`` their slots are −1.
+        """
         self._clock += 1
         slots = self._slot_of[rows]
         self._stamp[slots[slots >= 0]] = self._clock
-        return slots
-
-    def fetch(self, rows: np.ndarray) -> np.ndarray:
-        """The slots of distinct rows, computed in one block where they are missing."""
-        slots = self.held(rows)
-        missing = rows[slots < 0]
-        if len(missing):
+        new = np.flatnonzero(slots < 0)
+        if compute and len(new):
+            missing = rows[new]
             taken = np.arange(len(missing))
             if len(missing) < len(self._stamp):  # least recently used, none that this fetch needs
                 taken = np.sort(np.argpartition(self._stamp, len(missing) - 1)[: len(missing)])
@@ -60,7 +59,8 @@ class RowCache:
             self._stamp[taken] = self._clock
             self.computed += len(missing)
             self.computed_values += len(missing) * self.matrix.columns
-        return self._slot_of[rows]
+            slots[new] = taken
+        return slots, new
 
     def restrict(self, matrix: KernelMatrix, keep: np.ndarray, rows: np.ndarray) -> None:
         """Keep these columns only, and of the cached rows those that may be asked for again.

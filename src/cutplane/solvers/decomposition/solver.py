@@ -352,7 +352,7 @@ class DualSolver:
                     continue
                 if reached or stuck:
                     if not self._trace:
-                        self._record(state, violation, gap)
+                        self._end_iteration(state, violation, gap)
                     status = self._conclude(stuck)
                     stalled, least = 0, np.inf
                     continue
@@ -368,10 +368,7 @@ class DualSolver:
                 else:
                     stalled += 1
                 self._iterations += 1
-                status = self._limit()
-                if told or status is not None:
-                    stopped = self._record(state, violation, gap)
-                    status = Status.STOPPED if stopped and status is None else status
+                status = self._end_iteration(state, violation, gap, told)
                 active.previous = chosen
                 if settings.shrinking and self._size < count and status is None:
                     loops.count_positive(g, beta, active.lower, active.upper, bias, active.history)
@@ -391,8 +388,8 @@ class DualSolver:
         growing = np.where(beta < active.upper, g, np.inf)
         if size == 2:
             i = int(np.argmin(growing))
-            slot = self._cache.fetch(active.rows[active.columns[[i]]])[0]
-            row = self._cache.slots[slot][active.columns]
+            slots, _ = self._cache.fetch(active.rows[active.columns[[i]]])
+            row = self._cache.slots[slots[0]][active.columns]
             diagonal = self._matrix.diagonal[active.rows[active.columns]]
             curvatures = np.maximum(diagonal[i] + diagonal - 2.0 * row, loops.FLAT)
             gains = np.maximum(g - g[i], 0.0) ** 2 / curvatures
@@ -483,10 +480,7 @@ class DualSolver:
         active, count, cache = self._state.active, len(chosen), self._cache
         every = count == len(self._problem.linear)
         late = not every and count >= KEEP_FROM and count < self._idle * cache.matrix.columns
-        slots = cache.held(rows)
-        new = missing = np.flatnonzero(slots < 0)
-        if not late and len(new):
-            slots, missing = cache.fetch(rows), new[:0]
+        slots, new = cache.fetch(rows, not late)
         own = slots[place]
         if every and count == len(rows) and cache.slots.flags.carray:
             return new, (cache.slots, own), own  # the values where they are
@@ -494,11 +488,11 @@ class DualSolver:
             self._room = np.empty(count * count, dtype=cache.slots.dtype)
         room = self._room[: count * count].reshape(count, count)
         lines = np.full(len(rows), -1)
-        lines[missing] = np.arange(len(missing))
-        if len(missing):
+        if late and len(new):
+            lines[new] = np.arange(len(new))
             among = cache.matrix.restricted(active.columns[chosen])
-            among.fill(rows[missing], np.arange(len(missing)), room)
-            cache.computed_values += len(missing) * count
+            among.fill(rows[new], lines[new], room)
+            cache.computed_values += len(new) * count
         return new, (room, lines[place]), own
 
     def _jump(self) -> bool:
@@ -542,7 +536,7 @@ class DualSolver:
         for first in range(0, len(used), block):
             some = used[first : first + block]
             begin = time.perf_counter()
-            slots = self._cache.fetch(rows[some])
+            slots, _ = self._cache.fetch(rows[some])
             self._seconds["rows"] += time.perf_counter() - begin
             values, own = self._cache.slots, coef[some]
 
@@ -700,17 +694,6 @@ class DualSolver:
         """Whether so many support vectors are too many to begin a proof in single precision."""
         return self._single and 2 * used > self._matrix.columns
 
-    def _limit(self) -> Status | None:
-        """Whether the user wants no more."""
-        settings = self._settings
-        if settings.max_iter is not None and self._iterations >= settings.max_iter:
-            return Status.MAX_ITER
-        if settings.time_limit < np.inf:
-            elapsed = time.perf_counter() - self._started
-            if elapsed + self._proof_seconds() >= settings.time_limit:
-                return Status.TIME_LIMIT
-        return None
-
     def _proof_seconds(self) -> float:
         """About the time that a proof of this point takes, by that of the kernel values so far."""
         assert self._state is not None
@@ -719,8 +702,20 @@ class DualSolver:
         seconds *= values / max(1, self._cache.computed_values)
         return float(DOUBLE_COST * seconds if self._single else seconds)
 
-    def _record(self, state: _State, violation: float, gap: float) -> bool:
-        """Tell of the iteration from ``state`` on; returns whether the observer stops the run."""
+    def _end_iteration(
+        self, state: _State, violation: float, gap: float, told: bool = True
+    ) -> Status | None:
+        """Ask for the limits, and tell of the iteration from ``state`` on if it is ``told``.
+
+        Returns how the run ended, or None if it goes on. The last iteration is always told.
+        """
+        settings, status, seconds = self._settings, None, time.perf_counter() - self._started
+        if settings.max_iter is not None and self._iterations >= settings.max_iter:
+            status = Status.MAX_ITER
+        elif np.inf > settings.time_limit <= seconds + self._proof_seconds():
+            status = Status.TIME_LIMIT
+        if status is None and not told:
+            return None
         trial = np.inf if state.absent else gap - state.value
         self._primal = min(self._primal, trial)
         record = DualIteration(
@@ -730,7 +725,7 @@ class DualSolver:
             trial=trial,
             step=0.0 if self._state is None else self._state.step,
             cuts=self._size,
-            seconds=time.perf_counter() - self._started,
+            seconds=seconds,
             violation=violation,
             active=len(state.active.variables),
         )
@@ -742,7 +737,8 @@ class DualSolver:
             record.active,
             record.dual,
         )
-        return self._observer is not None and bool(self._observer(record))
+        stopped = self._observer is not None and bool(self._observer(record))
+        return Status.STOPPED if stopped and status is None else status
 
     def _result(self, status: Status) -> SolveResult:
         found, state = self._verified, self._state
@@ -753,7 +749,7 @@ class DualSolver:
             self._observer = None
             quick = self._proof_seconds() <= HURRY
         if not self._trace:
-            self._record(state, np.inf, np.inf)
+            self._end_iteration(state, np.inf, np.inf)
         if quick:
             if status is not Status.CONVERGED or found is None:
                 found = self._verify()
