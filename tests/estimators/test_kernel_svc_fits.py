@@ -400,7 +400,7 @@ def test_fits_in_threads_and_forked_processes_do_not_meet():
 
 
 def test_interrupt_between_problems_completes_the_model(iris, monkeypatch):
-    from cutplane.estimators._kernel_problem import KernelRows
+    from cutplane.estimators._kernel import KernelRows
 
     original, count = KernelRows.among, 0
 

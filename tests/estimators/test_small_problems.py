@@ -10,7 +10,7 @@ from sklearn import datasets, svm
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from cutplane import SVC, SVR, OneClassSVM
-from cutplane.estimators._kernel_problem import KernelRows
+from cutplane.estimators._kernel import KernelRows
 from cutplane.kernels import ProductMatrix
 from cutplane.loops import decomposition as loops
 from cutplane.result import Status
@@ -82,8 +82,8 @@ def test_values_of_many_pairs(calls, monkeypatch, features, megabytes, matrices)
     known = SVC(**options, tol=1e-9).fit(X, y)
     wholes, whole = [], ProductMatrix.whole
     monkeypatch.setattr(ProductMatrix, "whole", lambda self: wholes.append(1) or whole(self))
-    monkeypatch.setattr("cutplane.estimators._kernel_problem.ONE_MATRIX", 200)
-    monkeypatch.setattr("cutplane.estimators._kernel_problem.LINES_PART", 1)
+    monkeypatch.setattr("cutplane.estimators._kernel.ONE_MATRIX", 200)
+    monkeypatch.setattr("cutplane.estimators._kernel.LINES_PART", 1)
     model = SVC(**options, tol=1e-9, cache_size=megabytes).fit(X, y)
     assert calls == {"solved": 12, "not": 0} and len(wholes) == matrices
     new = X + 0.1

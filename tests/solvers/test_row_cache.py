@@ -7,7 +7,7 @@ import pytest
 
 from cutplane.exec import SerialExecutor
 from cutplane.kernels import Kernel, PrecomputedMatrix, ProductMatrix, points_of
-from cutplane.solvers.decomposition.cache import RowCache
+from cutplane.solvers.decomposition.solver import RowCache
 
 
 def make(rows: int = 60, dtype=np.float64):

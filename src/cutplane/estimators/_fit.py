@@ -17,7 +17,7 @@ start. The other methods of ``Problem`` have defaults that suit every solver der
     ListwiseProblem  a measure of all scores: ocas, cpa                             (_problems.py)
     JointProblem     structured outputs: ocas, cpa, with cheap cuts                 (_problems.py)
     CutBasisProblem  cuts in a kernel's space, exact or from samples                (_sampled.py)
-    KernelProblem    the dual of a kernel machine                             (_kernel_problem.py)
+    KernelProblem    the dual of a kernel machine                                     (_kernel.py)
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from ..objective.stored import StoredMatrix
 from ..result import SolveResult, Status
 from ..structured.parts import PartsModel, PartsPopulation, WithUnits
 from ._fit import Problem, Ready, Run, Settings, Start, seeds, solve
-from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
+from ._kernel import SINGLE_BOUND, SINGLE_TOL
 from ._problems import bundle_solver, ready
 from ._sampled import ConstantProblem, CutBasisProblem, Sampling, kind_of
 

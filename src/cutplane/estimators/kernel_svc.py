@@ -27,8 +27,14 @@ from ._attributes import check_kernel_model, check_stored, stored_classes
 from ._base import dense
 from ._calibration import Calibration, check_calibrate, check_calibration
 from ._fit import Lazy, Settings, solve, warn_of, with_callbacks
-from ._kernel import basis_attributes, executor_for, kernel_and_rows
-from ._kernel_problem import KernelMachine, KernelProblem, KernelRows
+from ._kernel import (
+    KernelMachine,
+    KernelProblem,
+    KernelRows,
+    basis_attributes,
+    executor_for,
+    kernel_and_rows,
+)
 from ._rows import checked_rows, encode_classes, weigh_classes
 
 

@@ -14,8 +14,14 @@ from ..result import Status
 from ..solvers.decomposition.problem import DualProblem
 from ._attributes import check_kernel_model, check_stored
 from ._fit import Settings, warn_of, with_callbacks
-from ._kernel import basis_attributes, executor_for, kernel_and_rows
-from ._kernel_problem import KernelMachine, KernelProblem, KernelRows
+from ._kernel import (
+    KernelMachine,
+    KernelProblem,
+    KernelRows,
+    basis_attributes,
+    executor_for,
+    kernel_and_rows,
+)
 from ._rows import check_sum, checked_rows
 
 # Rows within this part of the offset count as on the border.

@@ -28,6 +28,8 @@ from ..solvers.row_ascent import RowAscentOracle
 from ._attributes import check_kernel_model, stored_classes
 from ._fit import Settings, seeds, warn_of, with_callbacks
 from ._kernel import (
+    SINGLE_BOUND,
+    SINGLE_TOL,
     KernelModel,
     basis_attributes,
     check_kernel,
@@ -35,7 +37,6 @@ from ._kernel import (
     kernel_and_rows,
     rows_to_score,
 )
-from ._kernel_problem import SINGLE_BOUND, SINGLE_TOL
 from ._rows import checked_rows, encode_classes, weigh_classes
 from ._sampled import (
     ConstantProblem,
