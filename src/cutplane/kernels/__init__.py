@@ -144,7 +144,7 @@ def training_points(
     single &= 1.0 / rbf_sums.MODERATE <= largest <= rbf_sums.MODERATE
     if kernel.name != "rbf":  # products may be large against their differences
         if kernel.name == "linear" and centre and isinstance(points, DensePoints):
-            points = points.moved(points.x.mean(axis=0))
+            points = points_of(points.x, origin=points.x.mean(axis=0))
         if not single or X.dtype != np.float32:
             return points
         return points.astype(np.float32)
@@ -153,7 +153,7 @@ def training_points(
         origin = rbf_sums.origin_of(kernel.gamma, points.x) if single and sums else None
         if origin is not None:
             return rbf_sums.sum_points(points.x, origin)
-        points = points.moved(points.x.mean(axis=0))
+        points = points_of(points.x, origin=points.x.mean(axis=0))
     reach = kernel.gamma * float(points.norms.max(initial=0.0))
     if single and reach * np.finfo(np.float32).eps <= SINGLE_ERROR:
         return points.astype(np.float32)
@@ -168,7 +168,7 @@ def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Poi
     Whole numbers are not moved, because then their products are exact. Features that are 0 in all
     support vectors, once these are moved to their mean, have no part in products.
     """
-    right = points_of(vectors)
+    right: Any = points_of(vectors)
     if isinstance(right, SparsePoints):
         return points_of(scipy.sparse.csr_array(X), dense=False, often=right.often), right
     left: Any = points_of(X, dense=True)
@@ -178,7 +178,7 @@ def prediction_points(kernel: Kernel, X: Any, vectors: Any) -> tuple[Points, Poi
         left, right = left.as_whole(), right.as_whole()
     elif kernel.name == "rbf":
         centre = right.x.mean(axis=0)
-        left, right = left.moved(centre), right.moved(centre)
+        left, right = points_of(left.x, origin=centre), points_of(right.x, origin=centre)
         reach = kernel.gamma * max(left.norms.max(), right.norms.max())
         if not reach * np.finfo(np.float64).eps <= DOUBLE_ERROR:  # squares of new rows may overflow
             return left.as_direct(), right.as_direct()
@@ -226,11 +226,6 @@ class KernelMatrix(ABC):
     linear_rows: np.ndarray | None = None
     moved: tuple[np.ndarray, np.ndarray, float] = (np.empty(0), np.empty(0), 0.0)
 
-    @cached_property
-    def roots(self) -> np.ndarray:
-        """√|k(x, x)| of every row: no value is larger than the product of two, but for rounding."""
-        return np.sqrt(np.abs(self.diagonal))
-
     def compiled(self) -> tuple[Any, ...] | None:
         """The rows in the form from which compiled loops compute values; None if they cannot."""
         return None
@@ -270,7 +265,7 @@ class KernelMatrix(ABC):
         amplification = float(np.max(self.amplification))
         if sizes is not None and self.relative:
             return (decomposition.UNIT * (depth + 8.0 + amplification)) * sizes
-        roots = self.roots if rows is None else self.roots[rows]
+        roots = np.sqrt(np.abs(self.diagonal if rows is None else self.diagonal[rows]))
         most = roots * float(np.abs(coef) @ roots)
         size = most if sizes is None else sizes
         return decomposition.UNIT * ((depth + 8.0) * size + amplification * most)

@@ -78,10 +78,6 @@ class DensePoints:
     def as_direct(self) -> DensePoints:
         return DensePoints(self.x, np.zeros(len(self)), direct=True)
 
-    def moved(self, origin: np.ndarray) -> DensePoints:
-        x = self.x - origin
-        return DensePoints(x, squared_norms(x), origin=origin)
-
     def take(self, rows: np.ndarray) -> DensePoints:
         return replace(self, x=self.x[rows], norms=self.norms[rows])
 
@@ -177,9 +173,14 @@ def squared_norms(X: Any) -> np.ndarray:
 
 
 def points_of(
-    X: Any, dtype: Any = np.float64, *, dense: bool | None = None, often: np.ndarray | None = None
+    X: Any,
+    dtype: Any = np.float64,
+    *,
+    dense: bool | None = None,
+    often: np.ndarray | None = None,
+    origin: np.ndarray | None = None,
 ) -> Points:
-    """Rows as points of a kernel, as they are.
+    """Rows as points of a kernel, as they are or moved.
 
     Parameters
     ----------
@@ -190,7 +191,10 @@ def points_of(
     often : ndarray of int, optional
         Features that are stored densely if the rows are not: those of the points that products will
         be computed with.
+    origin : ndarray, optional
+        What is taken off dense rows.
     """
+    X = X if origin is None else X - origin
     norms = squared_norms(X)
     if scipy.sparse.issparse(X):
         if dense is None:
@@ -200,4 +204,4 @@ def points_of(
         if not dense:
             return SparsePoints.make(scipy.sparse.csr_array(X, dtype=dtype), norms, often)
         X = X.toarray()
-    return DensePoints(np.ascontiguousarray(X, dtype=dtype), norms)
+    return DensePoints(np.ascontiguousarray(X, dtype=dtype), norms, origin=origin)

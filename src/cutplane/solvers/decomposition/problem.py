@@ -299,7 +299,8 @@ def verify(
     c, lower, upper = problem.linear, problem.lower, problem.upper
     violation, bias, _ = loops.assess(s + c, beta, lower, upper, True)
     sums = problem.total, loops.UNIT if problem.rounded else 0.0
-    of_kernel = lift, matrix.roots[rows].max(initial=0.0), shift, shift_error, reach
+    longest = np.sqrt(np.abs(matrix.diagonal[rows]).max(initial=0.0))
+    of_kernel = lift, longest, shift, shift_error, reach
     bias, primal, dual, slack, doubt = loops.certify(
         s, error, beta, net, bias, lack, c, lower, upper, *sums, *of_kernel
     )
