@@ -52,11 +52,7 @@ class Point:
     integers, it is a labelling: for each row the number of a column of the scores.
     ``tolerance`` is how much the risk may exceed its minimum over a free bias, and
     ``bracket`` is the bracket in which the bias was found. ``error`` bounds how much
-    rounding errors have reduced the risk, if the inference knows it. ``blended`` says that
-    the scores come from those of two other points, with the rounding of that.
-
-    An interrupt may come while a point moves. Its w changes first, so that w is that of the
-    best point only if all else is, too.
+    rounding errors have reduced the risk, if the inference knows it.
     """
 
     w: np.ndarray
@@ -68,7 +64,7 @@ class Point:
     tolerance: float = 0.0
     bracket: Bracket | None = None
     error: float = 0.0
-    blended: bool = False
+    blended: bool = False  # whether the scores come from those of two other points
 
     def mixture(self) -> tuple[float, float, float]:
         """Two biases, and the share of the second in the coefficients of a plane."""
@@ -78,19 +74,21 @@ class Point:
 
     def copy(self, other: Point) -> None:
         """Copy the other point into the own buffers."""
-        self.w, self.bias, self.risk = other.w, other.bias, other.risk
-        self.offset, self.bracket, self.error = other.offset, other.bracket, other.error
+        self.risk = np.inf  # first of all: an interrupt may come before the rest
         self.blended = other.blended
         self.scores[...] = other.scores
         self.coef[...] = other.coef
+        self.w, self.bias, self.risk = other.w, other.bias, other.risk
+        self.offset, self.bracket, self.error = other.offset, other.bracket, other.error
 
     def take(self, other: Point) -> None:
         """Take over the other point's buffers. The other point gets the buffers of this one."""
-        self.w, self.bias, self.risk = other.w, other.bias, other.risk
-        self.offset, self.bracket, self.error = other.offset, other.bracket, other.error
+        self.risk = np.inf  # as in ``copy``
         self.blended = other.blended
         self.scores, other.scores = other.scores, self.scores
         self.coef, other.coef = other.coef, self.coef
+        self.w, self.bias, self.risk = other.w, other.bias, other.risk
+        self.offset, self.bracket, self.error = other.offset, other.bracket, other.error
 
 
 @dataclass(frozen=True)
