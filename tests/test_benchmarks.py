@@ -187,7 +187,8 @@ def test_engine_sections_on_small_data(load, tmp_path: Path, capsys, monkeypatch
     monkeypatch.setattr(load("engine.products"), "SECONDS", 0.0)
     monkeypatch.setattr(load("engine.small"), "SETS", ("iris", "200 × 10"))
     monkeypatch.setattr(load("engine.small"), "PENALTIES", (1.0,))
-    for section in ("small", "products"):
+    monkeypatch.setattr(load("engine.paths"), "CASES", {"a9a": (0.01, 10.0)})
+    for section in ("small", "products", "paths"):
         arguments += ["--section", section]
     status = load("engine").SUITE.main(arguments)
     assert status == 0, capsys.readouterr().err
@@ -207,6 +208,8 @@ def test_engine_sections_on_small_data(load, tmp_path: Path, capsys, monkeypatch
     assert "its time, s" in tables and "w8a CSR Xᵀ·c" in tables
     cases = json.loads((tmp_path / "products.json").read_text("utf-8"))["cases"]
     assert len(cases) == 24 and all(check["ok"] for c in cases for check in c["checks"])
+    (path,) = json.loads((tmp_path / "paths.json").read_text("utf-8"))["cases"]
+    assert len(path["fits"]) == 10 and all(fit["X·w"] >= 1.0 for fit in path["fits"])
 
 
 def test_engine_constants_are_fixed_without_a_data_set(load) -> None:

@@ -23,7 +23,7 @@ from cutplane.kernels import (
     training_points,
 )
 from cutplane.kernels.points import DensePoints, SparsePoints, points_of
-from cutplane.kernels.rough import rough_errors
+from cutplane.kernels.rough import MANY_FEATURES, rough_sum, rough_sums
 
 FORMULAS = {
     "linear": lambda A, B, k: pairwise.linear_kernel(A, B),
@@ -224,28 +224,41 @@ def test_numbers_whose_products_may_be_rounded(side, spoil):
     assert left.x.dtype == right.x.dtype == np.float64
 
 
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("features", [3, 20, 300])
 @pytest.mark.parametrize("scale", [1e-30, 1e-6, 1e-2, 1.0])
 @pytest.mark.parametrize("kernel", [k for k in CASES if k.name != "sigmoid"], ids=str)
-def test_errors_of_single_precision(kernel, scale):
-    """No value is further off than is said, and most are nearer than a thousandth."""
+def test_errors_of_single_precision(kernel, scale, features, outputs):
+    """No sum is further off than is said, and most are nearer than a thousandth of their terms."""
     rng = np.random.default_rng(0)
-    Z, X = scale * (rng.normal(size=(2, 60, 300)) + rng.normal(size=300))
+    Z, X = scale * (rng.normal(size=(2, 60, features)) + rng.normal(size=features))
     Z[:5] *= [[0.0], [1e-20], [1e-3], [3.0], [1e20]]
+    coef = rng.normal(size=(outputs, 60)) * 10.0 ** rng.integers(-45, 3, 60)
     left, right = prediction_points(kernel, Z, X)
     if not isinstance(left, DensePoints) or left.direct:
         left, right = prediction_points(kernel, Z[:4], X)
-    errors = rough_errors(kernel, left, right)
+    found = _rough(kernel, left, right, coef)
+    if found is None:
+        assert features < MANY_FEATURES and (outputs > 1 or kernel.name != "rbf")
+        return
     every = np.arange(len(left))
     exact = ProductMatrix(kernel, left, right, SerialExecutor()).rows(every)
-    single = left.astype(np.float32), right.astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        rough = ProductMatrix(kernel, *single, SerialExecutor()).rows(every).astype(np.float64)
-        off, most = np.abs(rough - exact), errors(every, rough)
-    assert rough.dtype == np.float64
-    fine = np.isfinite(rough)
-    assert np.all(off[fine] <= most[fine])
+        sums, errors = found(every)
+        off, sizes = np.abs(sums - exact @ coef.T), np.abs(exact) @ np.abs(coef.T)
+    assert sums.shape == errors.shape == (len(every), outputs)
+    fine = np.isfinite(sums)
+    assert np.all(off[fine] <= errors[fine] + 1e-15 * sizes[fine])
     if scale == 1e-2 and kernel.degree > 0 and kernel.gamma > 0.0:
-        assert np.median(most) <= 1e-3 * np.median(np.abs(exact))
+        assert np.median(errors) <= 1e-3 * np.median(sizes)
+
+
+def _rough(kernel, left, right, coef):
+    """Sums in single precision of one output or several, as a model takes them."""
+    if len(coef) == 1 and kernel.name == "rbf":
+        return rough_sum(kernel, left, right, coef[0])
+    sums, sizes = (lambda values, c=c: values @ c.T for c in (coef, np.abs(coef)))
+    return rough_sums(kernel, left, right, sums, sizes, SerialExecutor())
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
@@ -277,7 +290,10 @@ def test_kernels_without_rough_values():
         (Kernel("rbf", 0.1), np.rint(X)),
         (Kernel("rbf", 0.1), sparse),
     ):
-        assert rough_errors(kernel, *prediction_points(kernel, rows, rows)) is None
+        pair = prediction_points(kernel, rows, rows)
+        assert _rough(kernel, *pair, rng.normal(size=(2, 20))) is None
+        if kernel.name != "rbf" or rows is sparse:
+            assert rough_sum(kernel, *pair, rng.normal(size=20)) is None
 
 
 # -- stored and called ------------------------------------------------------------------

@@ -15,9 +15,9 @@ from unittest.mock import patch
 import numpy as np
 
 from cutplane import LinearSVC, linear_svc_path
-from cutplane.estimators._fit import _Fit
 from cutplane.objective.linear import RowProducts
 from cutplane.solvers import CoordinateSolver, NewtonSolver
+from cutplane.solvers.base import IterativeSolver
 
 from ..measure import spread
 from ..report import TOL, Report, at_most
@@ -95,7 +95,7 @@ def _counted(rows: int) -> Iterator[list[dict[str, float]]]:
     """Counts the work of each fit inside ``with``."""
     work: list[dict[str, float]] = []
     now = {"passes": 0.0, "X·w": 0.0, "Xᵀ·c": 0.0}
-    run, step, solve = CoordinateSolver._pass, NewtonSolver._step, _Fit.solve
+    run, step, solve = CoordinateSolver._pass, NewtonSolver._step, IterativeSolver.run
     scores, gradient = RowProducts.scores, RowProducts.gradient
 
     def counted_run(passes: CoordinateSolver, *arguments: Any) -> Any:
@@ -116,11 +116,12 @@ def _counted(rows: int) -> Iterator[list[dict[str, float]]]:
         now["Xᵀ·c"] += 1.0
         return gradient(products, coef)
 
-    def counted_solve(fit: _Fit, *arguments: Any, **settings: Any) -> None:
+    def counted_solve(solver: IterativeSolver, *arguments: Any) -> Any:
         for name in now:
             now[name] = 0.0
-        solve(fit, *arguments, **settings)
+        answer = solve(solver, *arguments)
         work.append(dict(now))
+        return answer
 
     with ExitStack() as stack:
         for owner, name, counted in (
@@ -128,7 +129,7 @@ def _counted(rows: int) -> Iterator[list[dict[str, float]]]:
             (NewtonSolver, "_step", counted_step),
             (RowProducts, "scores", counted_scores),
             (RowProducts, "gradient", counted_gradient),
-            (_Fit, "solve", counted_solve),
+            (IterativeSolver, "run", counted_solve),
         ):
             stack.enter_context(patch.object(owner, name, counted))
         yield work

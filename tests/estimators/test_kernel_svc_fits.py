@@ -115,16 +115,21 @@ def test_ten_classes(digits):
     assert ours.dual_coef_.shape == (9, len(ours.support_))
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
-@pytest.mark.parametrize("classes", [2, 4])
-def test_labels_have_the_signs_of_the_scores(kernel, classes, monkeypatch):
+@pytest.mark.parametrize(
+    ("kernel", "classes", "features"),
+    [
+        *((kernel, classes, 80) for kernel in ("linear", "poly", "rbf") for classes in (2, 4)),
+        *(("rbf", 2, features) for features in (3, 10)),
+    ],
+)
+def test_labels_have_the_signs_of_the_scores(kernel, classes, features, monkeypatch):
     """Single precision proves most of them; rows on a border get their scores anew."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(classes, 80))
+    centres = rng.normal(size=(classes, features))
     y = rng.integers(0, classes, 300)
-    X = centres[y] + 2.0 * rng.normal(size=(300, 80))
+    X = centres[y] + 2.0 * rng.normal(size=(300, features))
     model = SVC(kernel=kernel, decision_function_shape="ovo").fit(X, y)
-    new = centres[rng.integers(0, classes, 3000)] + 2.0 * rng.normal(size=(3000, 80))
+    new = centres[rng.integers(0, classes, 3000)] + 2.0 * rng.normal(size=(3000, features))
     # A row near the border of a pair of classes, found by bisection between two rows.
     low, high = (new[np.flatnonzero(pick)[0]] for pick in _sides(model, new))
     for _ in range(30):

@@ -34,7 +34,7 @@ from ..kernels import (
     prediction_points,
 )
 from ..kernels.points import Points
-from ..kernels.rough import rough_errors
+from ..kernels.rough import rough_sum, rough_sums
 from ..reporting.line import DualLine
 from ..result import Certificate, DualIteration, Iteration, SolveResult, Status
 from ..solvers.decomposition.problem import DualProblem, DualSettings
@@ -225,8 +225,8 @@ class KernelModel(Estimator):
     def _signed_scores(self, X: Any) -> np.ndarray:
         """Scores with the signs of those of ``_scores``: for labels this is enough.
 
-        Single precision proves most signs if there are many features (see ``kernels.rough``); rows
-        with another score are computed again in double precision.
+        Single precision proves most signs (see ``kernels.rough``); rows with another score are
+        computed again in double precision.
         """
         X = rows_to_score(self, X)
         rows, vectors = X.shape[0], len(self.support_)
@@ -235,19 +235,20 @@ class KernelModel(Estimator):
         if rows < 2 * TRIED_ROWS or vectors == 0:
             return self._scores_of(X)
         kernel, left, right = _points_of(self, X)
-        errors = rough_errors(kernel, left, right)
-        if errors is None:
+        several = len(self.intercept_) > 1
+        sums = None if several else rough_sum(kernel, left, right, self._score_coef()[0])
+        if sums is None:
+            changes = self._sums(), self._sums(np.abs)
+            sums = rough_sums(kernel, left, right, *changes, SerialExecutor())
+        if sums is None:
             return self._scores_of(X)
-        single = left.astype(np.float32), right.astype(np.float32)
-        matrix = ProductMatrix(kernel, *single, SerialExecutor())
-        sums, sizes = self._sums(), self._sums(np.abs)
         scores, certain = np.empty((rows, len(self.intercept_))), np.zeros(rows, dtype=bool)
 
         def use(which: np.ndarray) -> None:
-            values = matrix.rows(which).astype(np.float64)
-            own = sums(values) + self.intercept_
+            own, error = sums(which)
+            own += self.intercept_
             # Rounding in double precision is well below a hundredth of the error.
-            error = 1.01 * sizes(errors(which, values)) + 1e-15 * np.abs(self.intercept_)
+            error = 1.01 * error + 1e-15 * np.abs(self.intercept_)
             scores[which] = own
             certain[which] = np.all((np.abs(own) > error) & np.isfinite(own), axis=1)
 

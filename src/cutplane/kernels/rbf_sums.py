@@ -135,12 +135,12 @@ class RbfTerms:
         size = MANY if len(right) > 8 * MANY else FEW
 
         def chunk(k: int) -> None:
-            self._add(right, k * size, min((k + 1) * size, len(right)), out)
+            self.add(right, k * size, min((k + 1) * size, len(right)), out)
 
         executor.run(chunk, -(-len(right) // size))
         return out
 
-    def _add(self, right: DensePoints, first: int, last: int, out: np.ndarray) -> None:
+    def add(self, right: DensePoints, first: int, last: int, out: np.ndarray) -> None:
         """out[g, j] += sum g at row j of ``right``, first ≤ j < last."""
         if right.direct:
             root = np.float32(math.sqrt(self.scale))
