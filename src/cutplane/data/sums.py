@@ -237,7 +237,7 @@ class BlockSum:
         for first in range(0, count, room):
             group = range(first, min(first + room, count))
             self._matrix.run(fill, executor, group)
-            top = self._add_up(self._partials[: len(group)], group, top, self._stack, executor)
+            top = self._add_up(group, top, executor)
         return self._stack[:top]
 
     def array(self, k: int) -> np.ndarray:
@@ -257,14 +257,12 @@ class BlockSum:
         self._partials = np.empty((len(arrays), arrays.shape[1] + APART))
         self._partials[:, :-APART] = arrays
 
-    def _add_up(
-        self, partials: np.ndarray, group: range, top: int, stack: np.ndarray, executor: Executor
-    ) -> int:
+    def _add_up(self, group: range, top: int, executor: Executor) -> int:
         """Add the arrays of some blocks to the sums on the stack; returns the new stack height."""
-        sums = stack.reshape(len(stack), -1)
+        sums = self._stack.reshape(len(self._stack), -1)
+        partials, width = self._partials[: len(group)], sums.shape[1]
         blocks = slice(group.start, group.stop)
         begins, merges = self.plan.begins[blocks], self.plan.merges[blocks]
-        width = sums.shape[1]
         if len(partials) == 1 and begins[0] and not merges[0]:  # nothing to add, only to store
             sums[top] = partials[0, :width]
             return top + 1
