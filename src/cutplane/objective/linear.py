@@ -248,6 +248,8 @@ class LinearOracle:
         self.constant = constant
         self._w_shape = matrix.shape[1] + (constant != 0.0), *score_risk.shape[1:]
         self.dimension = math.prod(self._w_shape)
+        # With a slack the weight of the constant feature stands for a free bias, without a penalty.
+        self.penalised = slice(None if slack is None else -math.prod(self._w_shape[1:]))
         updates = matrix.n_stored >= WORTH_UPDATES and len(matrix.blocks) <= room_for(self._w_shape)
         if products is None:
             if isinstance(matrix, BlockedMatrix):
@@ -260,11 +262,6 @@ class LinearOracle:
         self.blend, self.descend = score_risk.blend, score_risk.descend
         # The next cut is computed from all rows, not by an update of earlier sums.
         self.forget_cuts = products.start_anew
-
-    def regularised(self, w: np.ndarray) -> np.ndarray:
-        """The part of w whose square counts in the objective of the user's problem, flat."""
-        # With a slack the weight of the constant feature stands for a free bias, without a penalty.
-        return (w if self._slack is None else w[:-1]).reshape(-1)
 
     def slack(self, primal: float, C: float) -> float:
         """How much to subtract from a lower bound, so that it holds for the user's problem."""
@@ -319,7 +316,7 @@ class LinearOracle:
             self._products.bounded(into.w, *outs, bias=into.bias)
             better = score_risk.upper(high, low.scores, errors.scores)
             risk = better if math.isnan(risk) or better < risk else risk
-        return Proof(risk, squared_norm(self.regularised(into.w)))
+        return Proof(risk, squared_norm(into.w.reshape(-1)[self.penalised]))
 
     def refresh(self, point: Point) -> None:
         """Compute a point anew from its w and bias, and depend on no earlier results."""

@@ -115,9 +115,12 @@ class Oracle(Protocol):
     ----------
     executor : Executor
         The bundle uses it, too.
+    penalised : slice
+        The part of a flat w whose square counts in the objective.
     """
 
     executor: Executor
+    penalised: slice
 
     @property
     def dimension(self) -> int:
@@ -161,10 +164,6 @@ class Oracle(Protocol):
 
     def forget_cuts(self) -> None:
         """Compute the next cut from all rows, not by an update of earlier sums."""
-        ...
-
-    def regularised(self, w: np.ndarray) -> np.ndarray:
-        """The part of w whose square counts in the objective, flat."""
         ...
 
     def slack(self, primal: float, C: float) -> float:

@@ -288,7 +288,7 @@ class IterativeSolver(ABC):
         )
 
     def _objective(self, point: Point) -> float:
-        w = self.oracle.regularised(point.w)
+        w = point.w.reshape(-1)[self.oracle.penalised]
         return 0.5 * float(np.einsum("i,i->", w, w)) + self.C * point.risk
 
     def _begin_at(self, start: np.ndarray | None, point: Point, spare: Point) -> None:
