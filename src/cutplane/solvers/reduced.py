@@ -215,11 +215,6 @@ class Bundle:
         self._idle = np.zeros(32, dtype=np.int64)
         self._place_all()
 
-    def _grow(self) -> None:
-        for name in ("_gram", "_offsets", "_beta", "_idle"):
-            setattr(self, name, np.pad(getattr(self, name), (0, self._count)))
-        self._place_all()
-
     def _place_all(self) -> None:
         """Make the points, and room for the solver's factor."""
         capacity = len(self._offsets)
@@ -251,9 +246,11 @@ class Bundle:
 
     def add(self, a: np.ndarray, offset: float) -> None:
         """Add the cut <a, w> + offset."""
-        if self._count == len(self._offsets):
-            self._grow()
         new = self._count
+        if new == len(self._offsets):  # no room: double it
+            for name in ("_gram", "_offsets", "_beta", "_idle"):
+                setattr(self, name, np.pad(getattr(self, name), (0, new)))
+            self._place_all()
         column = self._space.append(a)
         self._gram[new, 1 : new + 1] = column
         self._gram[1 : new + 1, new] = column
@@ -393,7 +390,7 @@ class Bundle:
         """Return to a state."""
         t, capacity, space = len(state["offsets"]), int(state["capacity"]), state["space"]
         self._space.restore(space)
-        most = max(32, 2 * (len(space["slots"]) + len(space["free"]) + 1))  # see _grow
+        most = max(32, 2 * (len(space["slots"]) + len(space["free"]) + 1))  # see ``add``
         if not 1 <= t <= capacity <= most or len(space["slots"]) != t - 1:
             raise ValueError("the parts of the bundle do not fit together")
         self._count, self._from_gram = t, bool(state["from_gram"])
