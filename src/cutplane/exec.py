@@ -20,6 +20,7 @@ import signal
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,7 +38,7 @@ Result = TypeVar("Result")
 NUMBERS_PER_THREAD = 1 << 19
 
 
-class SerialExecutor:
+class SerialExecutor(AbstractContextManager["SerialExecutor"]):
     """Calls the function in the calling thread."""
 
     threads = 1
@@ -48,14 +49,11 @@ class SerialExecutor:
     def map(self, function: Callable[..., Result], *sequences: Elements) -> list[Result]:
         return list(map(function, *sequences))
 
-    def __enter__(self) -> SerialExecutor:
-        return self
-
     def __exit__(self, *error: Any) -> None:
         pass
 
 
-class ThreadExecutor:
+class ThreadExecutor(AbstractContextManager["ThreadExecutor"]):
     """A pool of threads for one fit. Other fits, or forked processes, never share it.
 
     The calling thread takes part in the work. Each thread takes the next block
@@ -113,9 +111,6 @@ class ThreadExecutor:
     def map(self, function: Callable[..., Result], *sequences: Elements) -> list[Result]:
         tasks = list(zip(*sequences, strict=True))
         return self.run(lambda k: function(*tasks[k]), len(tasks))
-
-    def __enter__(self) -> ThreadExecutor:
-        return self
 
     def __exit__(self, *error: Any) -> None:
         self._close()

@@ -19,11 +19,11 @@ from cutplane.losses import Hinge
 from cutplane.risks import LossRisk, Targets, contingency
 from cutplane.risks.contingency import (
     TABLE_MEASURES,
+    TABLES,
     Ranked,
     Ratio,
     TableMeasure,
     table_measure,
-    tables_of,
 )
 from cutplane.risks.measures import (
     MeasureRisk,
@@ -490,7 +490,8 @@ def test_what_a_measure_says_of_its_loss_is_true(name):
     """On every table of many small sizes; the search relies on it."""
     for p, n in itertools.product((1, 2, 5, 12), (1, 3, 12)):
         for beta in (0.3, 1.0, 4.0):
-            tables = tables_of(table_measure(name, beta), p, n)
+            known = table_measure(name, beta)
+            tables = TABLES[known.search](known, p, n)
             grid = tables.losses(np.arange(p + 1)[:, None], np.arange(n + 1))
             assert grid.min() >= 0.0 and grid.max() <= 1.0
             assert grid[p, 0] == 0.0
@@ -517,7 +518,7 @@ def test_the_walk_over_a_ratio_finds_the_worst_table(rates, rounding):
             tn, fp = np.sort(np.round(10.0 ** rng.uniform(-2, 2, 2), 2))
             tp, fn = np.round(10.0 ** rng.uniform(-2, 2, 2), 2)
             measure = TableMeasure("some", Ratio(tp, fp, fn, tn, rates), "ratio")
-            tables = tables_of(measure, p, n)
+            tables = TABLES[measure.search](measure, p, n)
             positives, negatives = (
                 np.sort(np.round(scale * rng.normal(size=k), 1))[::-1] for k in (p, n)
             )

@@ -104,7 +104,8 @@ class RowsOnWorker:
         """
         targets = Targets(_writable(labels), _writable(weights), total)
         executor = SerialExecutor() if light else self._executor
-        self._passes = RowPasses(targets, outputs, slices, executor)
+        shape = (len(weights),) if outputs is None else (len(weights), outputs)
+        self._passes = RowPasses(targets, shape, slices, executor)
 
     @property
     def passes(self) -> RowPasses:

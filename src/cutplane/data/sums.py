@@ -205,8 +205,8 @@ class BlockSum:
 
     The plan fixes the order of the additions, so the bits depend neither on the number of arrays in
     memory nor on the number of threads. Give a plan if the matrix has only some of the blocks of a
-    larger one. ``kept`` says whether there is room for the arrays of all blocks; then they stay in
-    memory from pass to pass.
+    larger one. If there is room for the arrays of all blocks, see ``room_for``, they are kept: they
+    stay in memory from pass to pass.
     """
 
     def __init__(
@@ -221,7 +221,6 @@ class BlockSum:
         self._partials = np.empty((0, 0))  # made in the first pass
         self._stack = np.empty((plan.depth, *shape))
         self._room = room_for(shape)
-        self.kept = len(matrix.blocks) <= self._room
 
     def run(self, fill: Callable[[int, Block], None], executor: Executor) -> np.ndarray:
         """One pass: a sum for each node of the plan, a single one if the matrix has all blocks.
@@ -237,19 +236,19 @@ class BlockSum:
         for first in range(0, count, room):
             group = range(first, min(first + room, count))
             self._matrix.run(fill, executor, group)
-            top = self._add_up(self._partials[: len(group)], group, top, self._stack, executor)
+            top = self._add_up(group, top, executor)
         return self._stack[:top]
 
     def array(self, k: int) -> np.ndarray:
         """The array of block k, during a pass.
 
-        If arrays are ``kept``, it holds what was written into it in the last pass, otherwise
+        If arrays are kept, it holds what was written into it in the last pass, otherwise
         arbitrary numbers.
         """
         return self._partials[k % len(self._partials), :-APART].reshape(self._shape)
 
     def held(self) -> np.ndarray | None:
-        """The arrays that are ``kept`` of all blocks after a pass, shape (blocks, numbers)."""
+        """The arrays that are kept, of all blocks after a pass, shape (blocks, numbers)."""
         return self._partials[:, :-APART] if len(self._partials) else None
 
     def restore(self, arrays: np.ndarray) -> None:
@@ -257,14 +256,12 @@ class BlockSum:
         self._partials = np.empty((len(arrays), arrays.shape[1] + APART))
         self._partials[:, :-APART] = arrays
 
-    def _add_up(
-        self, partials: np.ndarray, group: range, top: int, stack: np.ndarray, executor: Executor
-    ) -> int:
+    def _add_up(self, group: range, top: int, executor: Executor) -> int:
         """Add the arrays of some blocks to the sums on the stack; returns the new stack height."""
-        sums = stack.reshape(len(stack), -1)
+        sums = self._stack.reshape(len(self._stack), -1)
+        partials, width = self._partials[: len(group)], sums.shape[1]
         blocks = slice(group.start, group.stop)
         begins, merges = self.plan.begins[blocks], self.plan.merges[blocks]
-        width = sums.shape[1]
         if len(partials) == 1 and begins[0] and not merges[0]:  # nothing to add, only to store
             sums[top] = partials[0, :width]
             return top + 1

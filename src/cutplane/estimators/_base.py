@@ -36,7 +36,7 @@ from ._fit import (
     store_results,
 )
 from ._parallel import solve_in_parallel
-from ._problems import LinearProblem, NearlyFreeBias, check_bounds
+from ._problems import LinearProblem, NearlyFreeBias, pair_of
 from ._rows import check_test_dataset, checked_rows
 from .checkpoint import Checkpoint, check_checkpoint
 
@@ -343,7 +343,14 @@ class LinearModel(CutModel):
 
     def _check_common(self) -> Settings:
         settings = super()._check_common()
-        check_bounds(self)
+        positive = check_flag("positive", self.positive)
+        if self.bounds is not None:
+            pair_of(self.bounds)  # as far as it can be checked without the data
+        if (positive or self.bounds is not None) and self.solver not in IN_PASSES:
+            raise ValueError(
+                f"solver={self.solver!r} takes no bounds on the coefficients; use solver='ocas', "
+                "which solver='auto' is here, or solver='cpa'"
+            )
         if hasattr(self, "fit_intercept"):
             check_flag("fit_intercept", self.fit_intercept)
             if self.intercept_scaling is not None:

@@ -373,8 +373,13 @@ def solve(
     complete : bool, default=True
         Whether an interrupt ends the fit with a complete model. If not, it is raised.
     """
-    count = len(problems)
-    fit = _Fit(problems, settings, executor, Cs, tasks, attributes)
+    count, data, file = len(problems), b"", None
+    if Cs is None and (settings.checkpoint is not None or settings.warm_start):
+        data = problems[0].data_digest()
+    if Cs is None and settings.checkpoint is not None:
+        key, parameters = problems[0].fit_key(settings), settings.parameters
+        file = CheckpointFile(settings.checkpoint, settings.name, parameters, key, data)
+    fit = _Fit(problems, settings, executor, Cs, tasks, attributes, data, file)
     while len(fit.results) < (1 if Cs is None else len(Cs)) * count:
         if fit.ended is Status.INTERRUPTED and not complete:
             raise KeyboardInterrupt
@@ -403,7 +408,7 @@ def solve(
 
 @dataclass
 class _Fit:
-    """The state of a call of ``solve``; it takes the same parameters.
+    """The state of a call of ``solve``, with the parameters of the same names.
 
     Attributes
     ----------
@@ -420,24 +425,14 @@ class _Fit:
     Cs: Sequence[float] | None
     tasks: FitTasks | None
     attributes: Attributes | None
+    data: bytes  # digest of the data, if it is needed
+    file: CheckpointFile | None
     results: list[SolveResult] = field(default_factory=list)
     memories: dict[int, Memory] = field(default_factory=dict)
     ended: Status | None = None
     spent: float = 0.0  # seconds, of the time limit
     ready: Ready | None = None  # the solver of the current problem
-    data: bytes = b""  # digest of the data, if it is needed
-    file: CheckpointFile | None = None
     random: np.random.RandomState | None = None  # of the fit, if a solver has asked for one
-
-    def __post_init__(self) -> None:
-        settings, first = self.settings, self.problems[0]
-        if self.Cs is None and (settings.checkpoint is not None or settings.warm_start):
-            self.data = first.data_digest()
-        if self.Cs is None and settings.checkpoint is not None:
-            key, parameters = first.fit_key(settings), settings.parameters
-            self.file = CheckpointFile(
-                settings.checkpoint, settings.name, parameters, key, self.data
-            )
 
     @contextlib.contextmanager
     def problem(self, number: int, start: Start) -> Iterator[None]:

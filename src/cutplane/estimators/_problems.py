@@ -18,7 +18,6 @@ import numpy as np
 import scipy.sparse
 
 from .. import solvers
-from .._checks import check_flag
 from ..objective import Cut, LinearOracle, ListwiseScoreRisk, RowOracle
 from ..result import SolveResult
 from ..risks import ListwiseRisk, Risk, Targets
@@ -397,18 +396,6 @@ class Bounds:
         return self.low.tobytes() + self.high.tobytes()
 
 
-def check_bounds(model: Any) -> None:
-    """Check the parameters ``positive`` and ``bounds`` as far as possible without the data."""
-    positive = check_flag("positive", model.positive)
-    if model.bounds is not None:
-        _pair(model.bounds)
-    if (positive or model.bounds is not None) and model.solver not in IN_PASSES:
-        raise ValueError(
-            f"solver={model.solver!r} takes no bounds on the coefficients; use solver='ocas', "
-            "which solver='auto' is here, or solver='cpa'"
-        )
-
-
 def bounds_of(model: Any, n_features: int) -> Bounds | None:
     """The bounds of a model with this many features; None if there are no bounds."""
     if model.bounds is None and not model.positive:
@@ -416,7 +403,7 @@ def bounds_of(model: Any, n_features: int) -> Bounds | None:
     low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     if model.bounds is not None:
         for name, values, given in zip(
-            ("low", "high"), (low, high), _pair(model.bounds), strict=True
+            ("low", "high"), (low, high), pair_of(model.bounds), strict=True
         ):
             if given.ndim and len(given) != n_features:
                 raise ValueError(
@@ -439,7 +426,7 @@ def bounds_of(model: Any, n_features: int) -> Bounds | None:
     return Bounds(np.maximum(low, 0.0) if model.positive else low, high)
 
 
-def _pair(bounds: Any) -> list[np.ndarray]:
+def pair_of(bounds: Any) -> list[np.ndarray]:
     """low and high as arrays: one number for all features, or one per feature."""
     try:
         low, high = bounds

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,20 +88,6 @@ class RowsElsewhere(Protocol):
     ) -> RowPasses:
         """Passes over the scores, if the risk of the current problem is a sum over rows."""
         ...
-
-
-def products_of(
-    matrix: BlockedMatrix | RowsElsewhere,
-    outputs: int | None,
-    constant: float,
-    executor: Executor,
-) -> Products:
-    """The products with a matrix, for so many scores per row."""
-    shape = (matrix.shape[1] + (constant != 0.0), *(() if outputs is None else (outputs,)))
-    updates = len(matrix.blocks) <= room_for(shape) and matrix.n_stored >= WORTH_UPDATES
-    if isinstance(matrix, BlockedMatrix):
-        return RowProducts(matrix, shape, constant, executor, updates)
-    return matrix.products(shape, constant, updates)
 
 
 class RowProducts:
@@ -244,7 +229,7 @@ class LinearOracle:
         (objective of a point, C) → how much the lower bound of this problem may exceed the optimum
         of the user's problem, which this one approximates.
     products : Products, optional
-        The products, if they have been made already.
+        In place of those that the oracle makes.
     """
 
     def __init__(
@@ -261,21 +246,22 @@ class LinearOracle:
         self.score_risk = score_risk
         self.executor = score_risk.executor
         self.constant = constant
-        if products is None:
-            products = products_of(matrix, score_risk.outputs, constant, self.executor)
-        self._products = products
-        self._w_shape = products.shape
+        self._w_shape = matrix.shape[1] + (constant != 0.0), *score_risk.shape[1:]
         self.dimension = math.prod(self._w_shape)
+        # With a slack the weight of the constant feature stands for a free bias, without a penalty.
+        self.penalised = slice(None if slack is None else -math.prod(self._w_shape[1:]))
+        updates = matrix.n_stored >= WORTH_UPDATES and len(matrix.blocks) <= room_for(self._w_shape)
+        if products is None:
+            if isinstance(matrix, BlockedMatrix):
+                products = RowProducts(matrix, self._w_shape, constant, self.executor, updates)
+            else:
+                products = matrix.products(self._w_shape, constant, updates)
+        self._products = products
         self._proving: tuple[Point, ...] | None = None  # room for errors, and for more digits
         # These need scores only, so the risk itself does them.
         self.blend, self.descend = score_risk.blend, score_risk.descend
         # The next cut is computed from all rows, not by an update of earlier sums.
         self.forget_cuts = products.start_anew
-
-    def regularised(self, w: np.ndarray) -> np.ndarray:
-        """The part of w whose square counts in the objective of the user's problem, flat."""
-        # With a slack the weight of the constant feature stands for a free bias, without a penalty.
-        return (w if self._slack is None else w[:-1]).reshape(-1)
 
     def slack(self, primal: float, C: float) -> float:
         """How much to subtract from a lower bound, so that it holds for the user's problem."""
@@ -330,7 +316,7 @@ class LinearOracle:
             self._products.bounded(into.w, *outs, bias=into.bias)
             better = score_risk.upper(high, low.scores, errors.scores)
             risk = better if math.isnan(risk) or better < risk else risk
-        return Proof(risk, squared_norm(self.regularised(into.w)))
+        return Proof(risk, squared_norm(into.w.reshape(-1)[self.penalised]))
 
     def refresh(self, point: Point) -> None:
         """Compute a point anew from its w and bias, and depend on no earlier results."""
@@ -357,7 +343,7 @@ class LinearOracle:
     def cut(self, start: Point, end: Point | None = None, k: float = 0.0) -> Cut:
         """The cut at start, or at start + k(end − start): one product Xᵀ·coef."""
         point = start if end is None else self.score_risk.between(start, end, k)
-        if self.score_risk.free_bias and point.bracket is None:
+        if self.score_risk.free_bias and point.mixture is None:
             self.score_risk.find_bias(point)
         coef, offset = self.score_risk.coefficients(point)
         total = self.score_risk.total
@@ -394,19 +380,12 @@ class RowOracle(LinearOracle):
         free_bias: bool = False,
         slack: Slack | None = None,
     ) -> None:
-        products = products_of(matrix, risk.outputs, constant, executor)
-        passes = None
-        if not isinstance(matrix, BlockedMatrix):
-            passes = partial(matrix.passes, targets, risk)
         score_risk = RowScoreRisk(
-            targets,
-            risk,
-            executor,
-            free_bias=free_bias,
-            edges=matrix.part_rows,
-            passes=passes,
+            targets, risk, executor, free_bias=free_bias, edges=matrix.part_rows
         )
-        super().__init__(matrix, score_risk, constant=constant, slack=slack, products=products)
+        super().__init__(matrix, score_risk, constant=constant, slack=slack)
+        if not isinstance(matrix, BlockedMatrix):
+            score_risk.passes = matrix.passes(targets, risk, score_risk.slices, score_risk.light)
         self.targets = targets
         self.risk = risk
         self.free_bias = free_bias

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..exec import Executor
 from ..loops.bounded import MANY, ROUNDING
-from .search import Bracket, LineValue
+from .search import LineValue
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,10 @@ class Point:
     ``offset`` are the plane that touches the risk at the point. For sums over rows they
     are empty, because computing this plane costs no more than keeping it. If ``coef`` has
     integers, it is a labelling: for each row the number of a column of the scores.
-    ``tolerance`` is how much the risk may exceed its minimum over a free bias, and
-    ``bracket`` is the bracket in which the bias was found. ``error`` bounds how much
-    rounding errors have reduced the risk, if the inference knows it.
+    ``tolerance`` is how much the risk may exceed its minimum over a free bias. ``mixture``
+    is what the search for the bias has found: two biases, and the share of the second in the
+    coefficients of a plane. ``error`` bounds how much rounding errors have reduced the risk, if the
+    inference knows it.
     """
 
     w: np.ndarray
@@ -62,15 +63,9 @@ class Point:
     coef: np.ndarray = field(default_factory=partial(np.empty, 0))
     offset: float = 0.0
     tolerance: float = 0.0
-    bracket: Bracket | None = None
+    mixture: tuple[float, float, float] | None = None
     error: float = 0.0
     blended: bool = False  # whether the scores come from those of two other points
-
-    def mixture(self) -> tuple[float, float, float]:
-        """Two biases, and the share of the second in the coefficients of a plane."""
-        if self.bracket is None:
-            return self.bias, self.bias, 0.0
-        return self.bracket.low, self.bracket.high, self.bracket.part
 
     def copy(self, other: Point) -> None:
         """Copy the other point into the own buffers."""
@@ -79,7 +74,7 @@ class Point:
         self.scores[...] = other.scores
         self.coef[...] = other.coef
         self.w, self.bias, self.risk = other.w, other.bias, other.risk
-        self.offset, self.bracket, self.error = other.offset, other.bracket, other.error
+        self.offset, self.mixture, self.error = other.offset, other.mixture, other.error
 
     def take(self, other: Point) -> None:
         """Take over the other point's buffers. The other point gets the buffers of this one."""
@@ -88,7 +83,7 @@ class Point:
         self.scores, other.scores = other.scores, self.scores
         self.coef, other.coef = other.coef, self.coef
         self.w, self.bias, self.risk = other.w, other.bias, other.risk
-        self.offset, self.bracket, self.error = other.offset, other.bracket, other.error
+        self.offset, self.mixture, self.error = other.offset, other.mixture, other.error
 
 
 @dataclass(frozen=True)
@@ -125,9 +120,12 @@ class Oracle(Protocol):
     ----------
     executor : Executor
         The bundle uses it, too.
+    penalised : slice
+        The part of a flat w whose square counts in the objective.
     """
 
     executor: Executor
+    penalised: slice
 
     @property
     def dimension(self) -> int:
@@ -171,10 +169,6 @@ class Oracle(Protocol):
 
     def forget_cuts(self) -> None:
         """Compute the next cut from all rows, not by an update of earlier sums."""
-        ...
-
-    def regularised(self, w: np.ndarray) -> np.ndarray:
-        """The part of w whose square counts in the objective, flat."""
         ...
 
     def slack(self, primal: float, C: float) -> float:

@@ -95,6 +95,7 @@ class CutBasisOracle(ABC):
 
     idle_vectors = 4
     definite = True
+    penalised = slice(None)  # all of w
 
     def __init__(self, matrix: KernelMatrix, executor: Executor, rng: np.random.Generator) -> None:
         self.matrix = matrix
@@ -113,10 +114,6 @@ class CutBasisOracle(ABC):
     def rows(self) -> int:
         """Number of rows that expansions can have."""
         return self.matrix.columns
-
-    def regularised(self, w: np.ndarray) -> np.ndarray:
-        """All of w counts in the objective."""
-        return w
 
     def slack(self, primal: float, C: float) -> float:
         """0, because the solver subtracts the errors in ``CutBasis.errors`` from its bounds."""

@@ -76,6 +76,8 @@ class ScoreRisk(ABC):
         Whether a pass over the scores is so short that one thread does it.
     runner : Executor
         Runs the passes over the scores.
+    passes : RowPasses
+        The passes over the scores; of rows on workers those of the workers.
     free_bias : bool
         Whether the risk is minimised over an unregularised bias.
 
@@ -87,6 +89,8 @@ class ScoreRisk(ABC):
         Cost of a score in a pass, in units of a comparison and a few additions.
     edges : sequence of int, optional
         Rows at which parts of the data begin, and the end.
+    targets : Targets, optional
+        Of all rows, if functions of single rows need them.
     """
 
     free_bias = False
@@ -99,6 +103,7 @@ class ScoreRisk(ABC):
         executor: Executor,
         work: float = 1.0,
         edges: Sequence[int] | None = None,
+        targets: Targets | None = None,
     ) -> None:
         self.outputs = outputs
         self.shape = (rows,) if outputs is None else (rows, outputs)
@@ -112,11 +117,12 @@ class ScoreRisk(ABC):
             self.slices += [slice(low, high) for low, high in pairwise(inner)]
         self.light = bool(work * np.prod(self.shape) < WORTH_THREADS)
         self.runner: Executor = SerialExecutor() if self.light else executor
+        self.passes = RowPasses(targets, self.shape, self.slices, self.runner)
         self._step_guess = 1.0
 
     def new_point(self, w: np.ndarray) -> Point:
         """A point with buffers of its own, not evaluated."""
-        return Point(w, np.zeros(self.shape))
+        return Point(w, self.passes.new_scores())
 
     def find_bias(self, point: Point) -> None:  # noqa: B027 (most risks have no free bias)
         """Set a point's bias to the best one for its scores, within the point's tolerance."""
@@ -156,16 +162,8 @@ class ScoreRisk(ABC):
         vectors.blend(start.w.reshape(-1), end.w.reshape(-1), k, w.reshape(-1))
         into.w = w
         into.bias = start.bias + k * (end.bias - start.bias)
-        into.bracket = None
-        self._blend_scores(start.scores, end.scores, into.scores, k)
-
-    def _blend_scores(self, start: Any, end: Any, into: Any, k: float) -> None:
-        """into = start + k(end − start)."""
-
-        def chunk(rows: slice) -> None:
-            blend(start[rows], end[rows], into[rows], k)
-
-        self.runner.map(chunk, self.slices)
+        into.mixture = None
+        self.passes.change(blend, (start.scores, end.scores, into.scores), k)
 
     def between(self, start: Point, end: Point, k: float) -> Point:
         """The point start + k(end − start) in a buffer of its own."""
@@ -192,16 +190,6 @@ class ScoreRisk(ABC):
         return self.runner.map(function, self.slices)
 
 
-def blend(
-    start: np.ndarray, end: np.ndarray, into: np.ndarray, k: float, targets: Any = None
-) -> None:
-    """into = start + k(end − start), for the scores of some rows."""
-    vectors.blend(start.reshape(-1), end.reshape(-1), k, into.reshape(-1))
-
-
-# -- sums over rows -----------------------------------------------------------
-
-
 class RowPasses:
     """Passes over rows in this process.
 
@@ -210,9 +198,9 @@ class RowPasses:
 
     Parameters
     ----------
-    targets : Targets
-    outputs : int or None
-        Scores per row; None for one number.
+    targets : Targets or None
+    shape : tuple of int
+        Shape of the scores.
     slices : sequence of slice
         The rows, in chunks.
     executor : Executor
@@ -221,20 +209,23 @@ class RowPasses:
     Attributes
     ----------
     coef : Any
-        The coefficients: an array, or a slot that names arrays on workers.
+        The coefficients, if there are targets: an array, or a slot that names arrays on workers.
     """
 
     coef: Any
 
     def __init__(
-        self, targets: Targets, outputs: int | None, slices: Sequence[slice], executor: Executor
+        self,
+        targets: Targets | None,
+        shape: tuple[int, ...],
+        slices: Sequence[slice],
+        executor: Executor,
     ) -> None:
-        rows = len(targets.weights)
         self._slices = slices
-        self._targets = [targets[rows] for rows in slices]
+        self._targets = [None if targets is None else targets[rows] for rows in slices]
         self._executor = executor
-        self._shape = (rows,) if outputs is None else (rows, outputs)
-        self.coef = np.empty(self._shape)
+        self._shape = shape
+        self.coef = np.empty(shape if targets is not None else 0)
 
     def new_scores(self) -> Any:
         """Room for the scores of a point."""
@@ -253,13 +244,21 @@ class RowPasses:
         if len(self._slices) == 1:
             return [function(*arrays, *others, self._targets[0])]
 
-        def chunk(rows: slice, targets: Targets) -> Any:
+        def chunk(rows: slice, targets: Targets | None) -> Any:
             own = (None if array is None else array[rows] for array in arrays)
             return function(*own, *others, targets)
 
         return self._executor.map(chunk, self._slices, self._targets)
 
     change = run  # for functions that only write: on workers there is no answer to wait for
+
+
+def blend(start: np.ndarray, end: np.ndarray, into: np.ndarray, k: float, targets: Any) -> None:
+    """into = start + k(end − start), for the scores of some rows."""
+    vectors.blend(start.reshape(-1), end.reshape(-1), k, into.reshape(-1))
+
+
+# -- sums over rows -----------------------------------------------------------
 
 
 def weigh(coef: np.ndarray, targets: Targets) -> np.ndarray:
@@ -290,8 +289,6 @@ class RowScoreRisk(ScoreRisk):
         Minimise over an unregularised bias.
     edges : sequence of int, optional
         Rows at which parts of the data begin, and the end.
-    passes : callable, optional
-        For rows on workers: (chunks of rows, ``light``) → the passes over these rows.
     """
 
     def __init__(
@@ -302,22 +299,14 @@ class RowScoreRisk(ScoreRisk):
         *,
         free_bias: bool = False,
         edges: Sequence[int] | None = None,
-        passes: Callable[[list[slice], bool], RowPasses] | None = None,
     ) -> None:
         if free_bias and not risk.has_bias:
             raise ValueError(f"{risk!r} has no exact unregularised bias")
         rows = len(targets.weights)
-        super().__init__(rows, risk.outputs, targets.total, executor, risk.work, edges)
+        super().__init__(rows, risk.outputs, targets.total, executor, risk.work, edges, targets)
         self.targets = targets
         self.risk = risk
         self.free_bias = free_bias
-        if passes is None:
-            self.passes = RowPasses(targets, risk.outputs, self.slices, self.runner)
-        else:
-            self.passes = passes(self.slices, self.light)
-
-    def new_point(self, w: np.ndarray) -> Point:
-        return Point(w, self.passes.new_scores())
 
     def find_bias(self, point: Point) -> None:
         """Search for the best bias, beginning near the present one."""
@@ -325,24 +314,17 @@ class RowScoreRisk(ScoreRisk):
             return
         guess = point.bias if np.isfinite(point.bias) else 0.0
         first = guess + max(BIAS_REACH, 1e-3 * abs(guess)) * BIASES
-        classes = None if np.any(point.w) else self._classes
-        if classes is None:
-            slopes = partial(self._sum, self.risk.bias_slopes, (point.scores,))
-        else:
+        slopes = partial(self._sum, self.risk.bias_slopes, (point.scores,))
+        of_classes = self.risk.loss is not None and not self.risk.loss.regression
+        if of_classes and not np.any(point.w):  # all rows of a class are alike, so take one of each
+            labels, weights = self.targets.labels, self.targets.weights
+            surplus = float(np.einsum("i,i->", labels, weights))  # of the positive class
+            sizes = 0.5 * (self.total + np.array([-surplus, surplus]))
+            classes = Targets(np.array([-1.0, 1.0]), sizes, self.total)
             slopes = partial(self.risk.bias_slopes, np.zeros(2), targets=classes)
         enough = self.total * point.tolerance
-        point.bracket = find_bracket(slopes, first, enough, smooth=self.risk.smooth)
-        point.bias = point.bracket.point
-
-    @cached_property
-    def _classes(self) -> Targets | None:
-        """The rows of each class as one row: at w = 0 they are alike. None for regression."""
-        if self.risk.loss is None or self.risk.loss.regression:
-            return None
-        labels, weights = self.targets.labels, self.targets.weights
-        surplus = float(np.einsum("i,i->", labels, weights))  # of the positive class
-        sizes = 0.5 * (self.total + np.array([-surplus, surplus]))
-        return Targets(np.array([-1.0, 1.0]), sizes, self.total)
+        bracket = find_bracket(slopes, first, enough, smooth=self.risk.smooth)
+        point.bias, point.mixture = bracket.point, (bracket.low, bracket.high, bracket.part)
 
     def evaluate(self, point: Point) -> None:
         point.risk = self._sum(self.risk.value, (point.scores,), point.bias) / self.total
@@ -355,15 +337,12 @@ class RowScoreRisk(ScoreRisk):
         """The sum of a function over the chunks, in their order; see ``RowPasses.run``."""
         return reduce(add, self.passes.run(function, arrays, *others))
 
-    def _blend_scores(self, start: Any, end: Any, into: Any, k: float) -> None:
-        self.passes.change(blend, (start, end, into), k)
-
     # -- planes ---------------------------------------------------------------
 
     def coefficients(self, point: Point) -> tuple[Any, float]:
         """As for every ``ScoreRisk``. With a free bias the point must have its best bias."""
-        coef = self.passes.coef
-        self.passes.change(self.risk.coefficients, (point.scores, coef), point.mixture())
+        coef, mixture = self.passes.coef, point.mixture or (point.bias, point.bias, 0.0)
+        self.passes.change(self.risk.coefficients, (point.scores, coef), mixture)
         return coef, self._sum(self.risk.offset, (coef,))
 
     def dual_plane(self, coef: np.ndarray) -> tuple[Any, float]:
@@ -419,7 +398,7 @@ class RowScoreRisk(ScoreRisk):
         if line.value(1.0, end.risk) < line.value(k, start.risk):
             k = 1.0
             self._move(start, end, k, start)
-            start.bias, start.risk, start.bracket = end.bias, end.risk, end.bracket
+            start.bias, start.risk, start.mixture = end.bias, end.risk, end.mixture
         if k > 0.0:
             self._step_guess = k
         return k
@@ -431,7 +410,7 @@ class RowScoreRisk(ScoreRisk):
         for k in steps.tolist():
             self._move(start, end, k, point)
             self.find_bias(point)
-            self.passes.change(self.risk.coefficients, (point.scores, coef), point.mixture())
+            self.passes.change(self.risk.coefficients, (point.scores, coef), point.mixture)
             plane = self._sum(slope, (coef, start.scores, end.scores)) / self.total
             slopes.append(plane + line.slope + line.curvature * k)
         return np.array(slopes)
@@ -503,9 +482,8 @@ class PlaneScoreRisk(Planes, ScoreRisk):
             self.evaluate(into)
 
     def between(self, start: Point, end: Point, k: float) -> Point:
-        point = super().between(start, end, k)
-        self.evaluate(point)
-        return point
+        self.blend(start, end, k, self.spare)
+        return self.spare
 
     def coefficients(self, point: Point) -> tuple[np.ndarray, float]:
         return point.coef, point.offset

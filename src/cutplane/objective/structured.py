@@ -139,6 +139,8 @@ class StructuredOracle(Planes):
     executor : Executor
     """
 
+    penalised = slice(None)  # all of w
+
     def __init__(self, model: JointModel, executor: Executor) -> None:
         self.model = model
         self.executor = executor
@@ -146,10 +148,6 @@ class StructuredOracle(Planes):
         self.passes = 0
         self._step_guess = 1.0
         self.kept = self.new_point(), self.new_point()  # spare points for intermediate results
-
-    def regularised(self, w: np.ndarray) -> np.ndarray:
-        """All of w counts in the objective."""
-        return w
 
     def slack(self, primal: float, C: float) -> float:
         """None."""

@@ -432,14 +432,10 @@ class AnyTables(TiledTables):
         return digest_of(self.measure.name, self._promised, self._first)
 
 
+# The tables by the search that a measure allows.
 TABLES: dict[str, type[Tables]] = {
     "ratio": RatioTables,
     "size": SizeTables,
     "corners": TiledTables,
     "tables": AnyTables,
 }
-
-
-def tables_of(measure: TableMeasure, positives: int, negatives: int) -> Tables:
-    """The tables under a measure, with the search that it allows."""
-    return TABLES[measure.search](measure, positives, negatives)

@@ -48,7 +48,7 @@ from ..exec import Executor
 from ..loops import measures as loops
 from ..loops.bounded import FEW, MANY, ROUNDING
 from .base import ListwiseRisk, digest_of
-from .contingency import Loss, Ranked, Worst, table_measure, tables_of
+from .contingency import TABLES, Loss, Ranked, Worst, table_measure
 from .order import ScoreOrder
 from .thresholds import between
 
@@ -178,7 +178,8 @@ class TableRisk(MeasureRisk):
         multiplicity: np.ndarray | None = None,
     ) -> None:
         super().__init__(labels, multiplicity=multiplicity)
-        self.tables = tables_of(table_measure(measure, beta), self.positives, self.negatives)
+        known = table_measure(measure, beta)
+        self.tables = TABLES[known.search](known, self.positives, self.negatives)
 
     def loss(self, true_positives: int, false_positives: int) -> float:
         return float(self.tables.losses(np.array(true_positives), np.array(false_positives)))

@@ -20,7 +20,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -106,13 +106,13 @@ class Best:
     proved: bool = False  # whether the objective is an upper bound in exact arithmetic
 
 
+@dataclass
 class Stopwatch:
     """Seconds per phase; ``before`` are those of an earlier part of the run."""
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self.before = 0.0
-        self.started = time.perf_counter()
+    seconds: dict[str, float] = field(default_factory=dict)
+    before: float = 0.0
+    started: float = field(default_factory=time.perf_counter)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -288,7 +288,7 @@ class IterativeSolver(ABC):
         )
 
     def _objective(self, point: Point) -> float:
-        w = self.oracle.regularised(point.w)
+        w = point.w.reshape(-1)[self.oracle.penalised]
         return 0.5 * float(np.einsum("i,i->", w, w)) + self.C * point.risk
 
     def _begin_at(self, start: np.ndarray | None, point: Point, spare: Point) -> None:

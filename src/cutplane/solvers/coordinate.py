@@ -417,7 +417,7 @@ class CoordinateSolver(IterativeSolver):
             return 1.0
         towards = trial
         if not np.any(self.point.w):
-            if self.oracle.free_bias and self.point.bracket is None:
+            if self.oracle.free_bias and self.point.mixture is None:
                 self.oracle.evaluate(self.point.w, self.point)
                 self._keep(self.point)
         else:  # of w = 0 the line is the same

@@ -180,7 +180,7 @@ class BundleSolver(IterativeSolver):
                     # The bundle has the zero cut from the start.
                     if cut is not None and (cut.offset != 0.0 or np.any(cut.a)):
                         self.bundle.add(cut.a, cut.offset)
-                self._drop_cuts()
+                self.bundle.drop_idle()
             goes_on = False
             if self.recorder is not None and (self.due is None or self.due()):
                 self.recorder(self.state())
@@ -329,7 +329,3 @@ class BundleSolver(IterativeSolver):
             self.oracle.forget_cuts()
             return (self.trial,)
         return self.point, self.trial, self.position.next(self.trace)
-
-    def _drop_cuts(self) -> None:
-        """Forget cuts that have not mattered for long."""
-        self.bundle.drop_idle()

@@ -215,11 +215,6 @@ class Bundle:
         self._idle = np.zeros(32, dtype=np.int64)
         self._place_all()
 
-    def _grow(self) -> None:
-        for name in ("_gram", "_offsets", "_beta", "_idle"):
-            setattr(self, name, np.pad(getattr(self, name), (0, self._count)))
-        self._place_all()
-
     def _place_all(self) -> None:
         """Make the points, and room for the solver's factor."""
         capacity = len(self._offsets)
@@ -251,9 +246,11 @@ class Bundle:
 
     def add(self, a: np.ndarray, offset: float) -> None:
         """Add the cut <a, w> + offset."""
-        if self._count == len(self._offsets):
-            self._grow()
         new = self._count
+        if new == len(self._offsets):  # no room: double it
+            for name in ("_gram", "_offsets", "_beta", "_idle"):
+                setattr(self, name, np.pad(getattr(self, name), (0, new)))
+            self._place_all()
         column = self._space.append(a)
         self._gram[new, 1 : new + 1] = column
         self._gram[1 : new + 1, new] = column
@@ -271,11 +268,7 @@ class Bundle:
             self._from_gram = False
             self._place_all()
             precise = True
-        if not precise:
-            best = self._refined(C)
-        else:
-            self._minimise(C, self._offsets[:t])
-            best = self._at(C)
+        best = self._minimise(C, self._offsets[:t]) if precise else self._refined(C)
         self._idle[:t] = np.where(self._beta[:t] > 0.0, 0, self._idle[:t] + 1)
         return best
 
@@ -290,8 +283,11 @@ class Bundle:
         weighted = self._beta[: self._count] * squares
         return C * float(max(np.finfo(float).eps * squares.max(), self._jitter * weighted.max()))
 
-    def _minimise(self, C: float, offsets: np.ndarray) -> None:
-        """Solve the problem of the points, from the present weights."""
+    def _minimise(self, C: float, offsets: np.ndarray) -> ReducedSolution:
+        """Solve the problem of the points with these offsets, from the present weights.
+
+        Returns the point of the new weights, and their bound with the cuts' own offsets.
+        """
         t = self._count
         if self._factor_age == FACTOR_SOLUTIONS:
             self._factored = -1
@@ -304,41 +300,13 @@ class Bundle:
         factor = (self._basis, self._factor, self._support, *self._work, self._factored)
         _, _, self._factored = simplex_qp.solve(*problem, beta, np.zeros(t), *factor, 100 + 10 * t)
         beta /= beta.sum()
-
-    def _refined(self, C: float) -> ReducedSolution:
-        """Solve the problem of the points with gradients corrected by the vectors'."""
-        t = self._count
-        points = self._points[:t, :t]
-        found: list[tuple[ReducedSolution, np.ndarray]] = []
-        solution = self._at(C)
-        gap = np.inf
-        for _ in range(MOST_REFINEMENTS):
-            beta = self._beta[:t]
-            products = np.append(0.0, -self._space.products(solution.w))
-            gradient = products - self._offsets[:t]
-            last, gap = gap, float(beta @ gradient - gradient.min())
-            if found and (gap <= 0.0 or gap > 0.5 * last):
-                break
-            # With these offsets the points have the same gradient at β as the vectors.
-            self._minimise(C, C * (points @ (beta @ points)) - gradient)
-            solution = self._at(C)
-            found.append((solution, self._beta[:t].copy()))
-        best, beta = max(found, key=lambda pair: pair[0].dual)
-        if not np.array_equal(beta, self._beta[:t]):
-            self._beta[:t] = beta
-            self._factored = -1
-        return best
-
-    def _at(self, C: float) -> ReducedSolution:
-        """The point and the bound of the present weights."""
-        beta = self._beta[: self._count]
         w = self._space.combine(-C * beta[1:])
         squared_norm = float(np.einsum("i,i->", w, w))
-        height = C * float(self._offsets[: self._count] @ beta)
+        height = C * float(self._offsets[:t] @ beta)
         # What rounding may have done to w, to its square and to the sums.
-        lost = (self._count + MANY) * UNIT * C * float(self._lengths[: self._count] @ beta)
+        lost = (t + MANY) * UNIT * C * float(self._lengths[:t] @ beta)
         lost = lost * (np.sqrt(squared_norm) + lost)
-        lost += (self._count + MANY) * UNIT * (abs(height) + squared_norm)
+        lost += (t + MANY) * UNIT * (abs(height) + squared_norm)
         lost += 0.5 * self._space.error(C * beta[1:])
         dual = height - 0.5 * squared_norm - float(lost)
         if not self._from_gram and self._factored >= 0:
@@ -347,6 +315,30 @@ class Bundle:
             w = -C * self._basis[self._factored]
             squared_norm = float(np.einsum("i,i->", w, w))
         return ReducedSolution(w, squared_norm, dual)
+
+    def _refined(self, C: float) -> ReducedSolution:
+        """Solve the problem of the points with gradients corrected by the vectors'."""
+        t = self._count
+        points = self._points[:t, :t]
+        found: list[tuple[ReducedSolution, np.ndarray]] = []
+        w = self._space.combine(-C * self._beta[1:t])
+        gap = np.inf
+        for _ in range(MOST_REFINEMENTS):
+            beta = self._beta[:t]
+            products = np.append(0.0, -self._space.products(w))
+            gradient = products - self._offsets[:t]
+            last, gap = gap, float(beta @ gradient - gradient.min())
+            if found and (gap <= 0.0 or gap > 0.5 * last):
+                break
+            # With these offsets the points have the same gradient at β as the vectors.
+            solution = self._minimise(C, C * (points @ (beta @ points)) - gradient)
+            found.append((solution, self._beta[:t].copy()))
+            w = solution.w
+        best, beta = max(found, key=lambda pair: pair[0].dual)
+        if not np.array_equal(beta, self._beta[:t]):
+            self._beta[:t] = beta
+            self._factored = -1
+        return best
 
     def active(self) -> list[tuple[np.ndarray, float]]:
         """The cuts (a, offset) that carry weight in the last solution."""
@@ -398,7 +390,7 @@ class Bundle:
         """Return to a state."""
         t, capacity, space = len(state["offsets"]), int(state["capacity"]), state["space"]
         self._space.restore(space)
-        most = max(32, 2 * (len(space["slots"]) + len(space["free"]) + 1))  # see _grow
+        most = max(32, 2 * (len(space["slots"]) + len(space["free"]) + 1))  # see ``add``
         if not 1 <= t <= capacity <= most or len(space["slots"]) != t - 1:
             raise ValueError("the parts of the bundle do not fit together")
         self._count, self._from_gram = t, bool(state["from_gram"])

@@ -26,7 +26,7 @@ from ..objective.sampled import Level, ScoreRiskOracle
 from ..result import Certificate, SolveResult, Status
 from .base import ROUNDING_PART, Best, Observer, StopRule
 from .cutting_plane import BundleSolver, CutPosition
-from .reduced import Bundle, VectorSpace
+from .reduced import Bundle, ReducedSolution, VectorSpace
 
 # Cuts whose weight was zero for so long are dropped, as in the paper.
 IDLE_SOLUTIONS = 20
@@ -127,15 +127,14 @@ class SampledSolver(BundleSolver):
         enough = self.stop.enough(self.best.primal, self.C) / self.C
         return self.trial, None, 0.0, Level(self.trial.scores, risk + enough)
 
-    def _drop_cuts(self) -> None:
-        super()._drop_cuts()
+    def _solve_reduced(self) -> ReducedSolution:
         cut_basis = self.oracle.cut_basis
         if (
             len(cut_basis) == cut_basis.capacity
             or len(cut_basis) - len(self.bundle) > self.oracle.idle_vectors
         ):
-            with self.watch.phase("gram"):
-                self._rebase()
+            self._rebase()
+        return super()._solve_reduced()
 
     def _rebase(self) -> None:
         """Build the span anew from the vectors of the remaining cuts and the best point."""
