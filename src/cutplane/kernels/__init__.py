@@ -203,11 +203,13 @@ class KernelMatrix(ABC):
     columns : int
     values : ndarray or None
         The whole matrix, if it is stored.
-    amplification : float or ndarray
+    amplification : float
         A value is off by at most so many units of rounding in double precision of
-        √k(x, x)·√k(z, z), if the kernel is positive semidefinite; a number, or one for each row.
+        √k(x, x)·√k(z, z), if the kernel is positive semidefinite.
     relative : bool
         Whether so many units of rounding of the value itself.
+    amplifications : float or ndarray
+        The same for the values of every row, where it may be less.
     linear_rows : ndarray or None
         x with K = x·xᵀ in double precision, of linear kernels of dense rows.
     moved : tuple (shift, error, reach)
@@ -221,10 +223,15 @@ class KernelMatrix(ABC):
     diagonal: np.ndarray
     columns: int
     values: np.ndarray | None = None
-    amplification: float | np.ndarray = 0.0
+    amplification: float = 0.0
     relative: bool = False
     linear_rows: np.ndarray | None = None
     moved: tuple[np.ndarray, np.ndarray, float] = (np.empty(0), np.empty(0), 0.0)
+
+    @property
+    def amplifications(self) -> float | np.ndarray:
+        """``amplification`` of the values of every row."""
+        return self.amplification
 
     def compiled(self) -> tuple[Any, ...] | None:
         """The rows in the form from which compiled loops compute values; None if they cannot."""
@@ -262,13 +269,12 @@ class KernelMatrix(ABC):
         rows : ndarray of int, optional
             The rows that k and i count, which may be repeated; by default all.
         """
-        amplification = float(np.max(self.amplification))
         if sizes is not None and self.relative:
-            return (decomposition.UNIT * (depth + 8.0 + amplification)) * sizes
+            return (decomposition.UNIT * (depth + 8.0 + self.amplification)) * sizes
         roots = np.sqrt(np.abs(self.diagonal if rows is None else self.diagonal[rows]))
         most = roots * float(np.abs(coef) @ roots)
         size = most if sizes is None else sizes
-        return decomposition.UNIT * ((depth + 8.0) * size + amplification * most)
+        return decomposition.UNIT * ((depth + 8.0) * size + self.amplification * most)
 
     def values_of(self, which: np.ndarray) -> int:
         """How many values sums over these rows take."""
@@ -366,7 +372,11 @@ class ProductMatrix(KernelMatrix):
             self._write = loops.rbf_values_32
 
     @cached_property
-    def amplification(self) -> float | np.ndarray:  # type: ignore[override]
+    def amplification(self) -> float:  # type: ignore[override]
+        return float(np.max(self.amplifications))
+
+    @cached_property
+    def amplifications(self) -> float | np.ndarray:
         """By the kernel's form: products of d terms, then a power or an exponential."""
         ratio = float(np.finfo(self.dtype).eps / np.finfo(np.float64).eps)
         terms = self._left.terms + 6.0
@@ -519,8 +529,8 @@ class PrecomputedMatrix(KernelMatrix):
         source: KernelMatrix | None = None,
     ) -> None:
         if source is not None:
-            self.amplification = float(np.max(source.amplification))
-            self.relative, self.moved = source.relative, source.moved
+            self.amplification, self.relative = source.amplification, source.relative
+            self.moved = source.moved
         self._values = values
         self._columns = columns
         self.dtype = values.dtype

@@ -24,7 +24,7 @@ whatever the numbers L_j are. ``errors`` holds such an E. Let u be the unit of r
 sum of three parts:
 
 1. A bound on the error of the computed product p_jk. Kernel values are off by a·u·√K_ii·√K_ll
-   (a is the most of ``KernelMatrix.amplification``), and |K_ii'| ≤ √K_ii·√K_i'i', as the kernel is
+   (a is ``KernelMatrix.amplification``), and |K_ii'| ≤ √K_ii·√K_i'i', because the kernel is
    positive semidefinite. The product is a sum of n_j terms of g_j times sums of n_k terms of g_k.
    With s_j = Σ_l |coef_l|·√K_ll the error is at most u·(n_j + n_k + a + r)·s_j·s_k, where r counts
    the other roundings: one in the precision of the values, in which scores are kept, and a few
@@ -149,7 +149,7 @@ class CutBasis:
         self._sizes.append(np.atleast_1d(root @ np.abs(expansion.coef)))
         terms = np.array([e.coef.size for e in self.expansions] + [expansion.coef.size])
         coarse = float(np.finfo(values.dtype).eps / np.finfo(np.float64).eps)
-        units = terms + terms[-1] + np.max(values.amplification) + coarse + FEW
+        units = terms + terms[-1] + values.amplification + coarse + FEW
         errors = ROUNDING * units * (np.array(self._sizes) @ self._sizes[-1])
         return self._place(expansion, np.append(products, squared), errors)
 

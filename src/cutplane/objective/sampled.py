@@ -288,7 +288,7 @@ class ScoreRiskOracle(CutBasisOracle):
             root = np.sqrt(np.abs(matrix.diagonal))
             root[self._free :] = 0.0
             largest = np.multiply.outer(root, root[rows] @ sizes)
-        off = np.max(matrix.amplification) * largest
+        off = matrix.amplification * largest
         known[self._free :] = 0.0
         return scores, ROUNDING * ((len(rows) + 8.0) * known + off)
 

@@ -75,7 +75,7 @@ class WithUnits(KernelMatrix):
     @property
     def amplification(self) -> float:  # type: ignore[override]
         """The amplification of the parts' matrix; see ``KernelMatrix``."""
-        return float(np.max(self._whole.amplification))
+        return self._whole.amplification
 
     def values_of(self, which: np.ndarray) -> int:
         if self._whole.values is not None:  # those of a stored matrix are counted once

@@ -770,7 +770,7 @@ class DualSolver:
                 sizes = np.zeros(len(s))
                 # Values are off by less than a tenth.
                 self._add(np.arange(len(s)), 1.1 * np.abs(sums), sizes)
-                rough = loops.UNIT * (len(used) + 8.0 + matrix.amplification) * sizes
+                rough = loops.UNIT * (len(used) + 8.0 + matrix.amplifications) * sizes
             else:
                 rough = matrix.sum_errors(sums, len(used))
             g = s[rows] + problem.linear
