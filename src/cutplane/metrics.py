@@ -20,6 +20,7 @@ B-PER I-PER O. A predicted chunk is right if its first token, its last token and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Literal
@@ -496,7 +497,7 @@ def _of_chunks(
     true, guessed = sides
     if len(true) != len(guessed):
         raise ValueError(f"y_true has {len(true)} sequences, y_pred {len(guessed)}")
-    counts: dict[str, list[int]] = {}
+    right, there, found = Counter[str](), Counter[str](), Counter[str]()
     for s, both in enumerate(zip(true, guessed, strict=True)):
         if len(both[0]) != len(both[1]):
             raise ValueError(
@@ -506,14 +507,11 @@ def _of_chunks(
             own, other = (set(chunks(tags, scheme=scheme)) for tags in both)
         except ValueError as error:
             raise ValueError(f"sequence {s}: {error}") from None
-        for which, some in enumerate((own & other, own, other)):
-            for kind, _, _ in some:
-                counts.setdefault(kind, [0, 0, 0])[which] += 1
+        for counts, some in ((right, own & other), (there, own), (found, other)):
+            counts.update(kind for kind, _, _ in some)
     if by_type:
-        return {kind: measure(*counts[kind]) for kind in sorted(counts)}
-    return (
-        measure(*(sum(column) for column in zip(*counts.values(), strict=True))) if counts else 0.0
-    )
+        return {k: measure(right[k], there[k], found[k]) for k in sorted(there | found)}
+    return measure(right.total(), there.total(), found.total())
 
 
 # -- scorers ------------------------------------------------------------------

@@ -163,26 +163,23 @@ class Judged:
 
     def facts(self) -> dict[str, Any]:
         """Further facts about the rows: classes, queries, sequences."""
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {
+            "pinball_by_quantile": self.pinball_by_quantile,
+            "coverage_by_quantile": self.coverage_by_quantile,
+        }
         if self.task in BINARY and self.positive is not None:
             found["positive"] = label_text(self.classes[1].item())
-        if self.task is Task.CLASSES and self.f1_by_class is not None:
-            found["f1_by_class"] = self.f1_by_class
-        unknown = 0
         if self.task is Task.CLASSES:
-            unknown = int(np.count_nonzero(~np.isin(self.truth, self.classes)))
-        if unknown:
-            found["rows_of_unknown_classes"] = unknown
-        if self.quantile_columns is not None:
-            found["pinball_by_quantile"] = self.pinball_by_quantile
-            found["coverage_by_quantile"] = self.coverage_by_quantile
+            found["f1_by_class"] = self.f1_by_class
+            unknown = np.count_nonzero(~np.isin(self.truth, self.classes))
+            found["rows_of_unknown_classes"] = int(unknown) or None
         if self.task is Task.RANKING:
             found["queries"] = len(np.unique(self.queries))
         if self.task is Task.SEQUENCES and self.qid is not None:
             found["sequences"] = len(np.unique(self.qid))
         if self.tag_chunks is not None:
             found["chunk_f1_by_type"] = _of_chunks("chunk_f1", by_type=True)(self.tag_chunks)
-        return found
+        return {name: fact for name, fact in found.items() if fact is not None}
 
 
 def judge(
