@@ -401,10 +401,8 @@ def chunk_precision(
     -------
     precision : float, or dict of float by type
     """
-    return _of_chunks(
-        lambda right, true, guessed: right / max(1, guessed),
-        *(y_true, y_pred, scheme, lengths, by_type),
-    )
+    counts = chunk_counts(y_true, y_pred, scheme, lengths)
+    return _share_of_chunks("precision", counts, by_type)
 
 
 def chunk_recall(
@@ -426,10 +424,8 @@ def chunk_recall(
     -------
     recall : float, or dict of float by type
     """
-    return _of_chunks(
-        lambda right, true, guessed: right / max(1, true),
-        *(y_true, y_pred, scheme, lengths, by_type),
-    )
+    counts = chunk_counts(y_true, y_pred, scheme, lengths)
+    return _share_of_chunks("recall", counts, by_type)
 
 
 def chunk_f1(
@@ -469,21 +465,36 @@ def chunk_f1(
     >>> chunk_f1(true, [["B-PER", "I-PER", "O", "B-ORG"]], by_type=True)
     {'LOC': 0.0, 'ORG': 0.0, 'PER': 1.0}
     """
-    return _of_chunks(
-        lambda right, true, guessed: 2.0 * right / max(1, true + guessed),
-        *(y_true, y_pred, scheme, lengths, by_type),
-    )
+    counts = chunk_counts(y_true, y_pred, scheme, lengths)
+    return _share_of_chunks("f1", counts, by_type)
 
 
-def _of_chunks(
-    measure: Callable[[int, int, int], float],
-    y_true: Any,
-    y_pred: Any,
-    scheme: Scheme,
-    lengths: ArrayLike | None,
-    by_type: bool,
-) -> float | dict[str, float]:
-    """Apply a measure to three numbers: of right, of true and of predicted chunks."""
+# Of the numbers of right, true and predicted chunks; 0 if there are no chunks.
+CHUNK_SHARES: dict[str, Callable[[int, int, int], float]] = {
+    "precision": lambda right, true, guessed: right / max(1, guessed),
+    "recall": lambda right, true, guessed: right / max(1, true),
+    "f1": lambda right, true, guessed: 2.0 * right / max(1, true + guessed),
+}
+ChunkCounts = dict[str, tuple[int, int, int]]
+
+
+def _share_of_chunks(name: str, counts: ChunkCounts, by_type: bool) -> Any:
+    share = CHUNK_SHARES[name]
+    if by_type:
+        return {kind: share(*three) for kind, three in counts.items()}
+    return share(*all_chunks(counts))
+
+
+def all_chunks(counts: ChunkCounts) -> tuple[int, int, int]:
+    """The numbers of right, true and predicted chunks of all types together."""
+    right, true, guessed = np.sum([(0, 0, 0), *counts.values()], axis=0).tolist()
+    return right, true, guessed
+
+
+def chunk_counts(
+    y_true: Any, y_pred: Any, scheme: Scheme = "IOB2", lengths: ArrayLike | None = None
+) -> ChunkCounts:
+    """For each type of chunk, the numbers of right, of true and of predicted chunks."""
     sides = []
     for name, tags in (("y_true", y_true), ("y_pred", y_pred)):
         if lengths is not None:
@@ -509,9 +520,7 @@ def _of_chunks(
             raise ValueError(f"sequence {s}: {error}") from None
         for counts, some in ((right, own & other), (there, own), (found, other)):
             counts.update(kind for kind, _, _ in some)
-    if by_type:
-        return {k: measure(right[k], there[k], found[k]) for k in sorted(there | found)}
-    return measure(right.total(), there.total(), found.total())
+    return {kind: (right[kind], there[kind], found[kind]) for kind in sorted(there | found)}
 
 
 # -- scorers ------------------------------------------------------------------
