@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .solvers import Effort, Model, Problem
+from .solvers import Effort, Model, Problem, Solver
 
 # The last data and their rows in dlib's types. The conversion of 30 million pairs takes a minute.
 _prepared: list[Any] = []
@@ -47,14 +47,13 @@ def dlib_weights(trained: Any, features: int) -> np.ndarray:
     return w
 
 
-class DlibLinear:
+class DlibLinear(Solver):
     """dlib's svm_c_trainer_sparse_linear, which is OCAS. It always has a regularised bias.
 
     Its C multiplies the mean loss. Its ε is the relative gap.
     """
 
     name = "dlib"
-    ours = False
 
     def missing(self) -> str | None:
         return dlib_missing()

@@ -46,8 +46,7 @@ def convergence(cases: Sequence[dict[str, Any]]) -> Any:
             for record, colour in zip(case["runs"], (BLUE, ORANGE), strict=True):
                 _curve(ax, record, x, case["best_known"], colour)
             ax.axhline(1.0, color=GREY, linewidth=0.6)
-            ax.set_xscale("log")
-            ax.set_yscale("log")
+            ax.set(xscale="log", yscale="log")
             ax.set_ylim(*RANGE)
             ax.set_yticks([0.2, 0.5, 1.0, 2.0, 5.0], labels=["0.2", "0.5", "1", "2", "5"])
             ax.minorticks_off()
@@ -79,9 +78,7 @@ def _gaps(ax: Any, runs: Sequence[dict[str, Any]]) -> None:
         gaps = [1 - d / p for p, d in zip(trace["primal"], trace["dual"], strict=True)]
         ax.plot(trace["number"], gaps, color=colour, linewidth=1.6)
     ax.axhline(1e-3, color=GREY, linewidth=0.8, linestyle=":")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_ylabel("relative gap")
+    ax.set(xscale="log", yscale="log", ylabel="relative gap")
     ax.grid(alpha=0.25)
 
 

@@ -17,7 +17,7 @@ from .programs import SvmLight, SvmPerf
 from .solvers import Effort, Liblinear, Model, Problem, ScikitLearn, Solver
 
 
-class Estimator:
+class Estimator(Solver):
     """A peer that is an estimator like those of scikit-learn, for problems without a bias.
 
     An adapter gives its name, its package, the losses it knows and a method ``estimator``.
@@ -26,7 +26,6 @@ class Estimator:
     name: str
     package: str
     losses: tuple[str, ...] = ("hinge",)
-    ours = False
     threads = 1
 
     def missing(self) -> str | None:

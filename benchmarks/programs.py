@@ -25,7 +25,7 @@ from cutplane import dump_svmlight
 from cutplane.models import load_svmlight_model
 
 from .risks import count_pairs
-from .solvers import Effort, Model, Problem
+from .solvers import Effort, Model, Problem, Solver
 
 if TYPE_CHECKING:
     from .measures.solvers import MeasureProblem
@@ -34,12 +34,11 @@ SECONDS = 600.0  # a program that takes longer has failed
 _RUNTIME = re.compile(r"Runtime in cpu-seconds:\s*([0-9.eE+-]+)")
 
 
-class Program:
+class Program(Solver):
     """The base of the three programs."""
 
     name: str
     program: str
-    ours = False
 
     def missing(self) -> str | None:
         if shutil.which(self.program) is None:

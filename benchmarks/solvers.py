@@ -18,7 +18,7 @@ import importlib.metadata
 import time
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -153,23 +153,28 @@ def objective(problem: Problem, model: Model) -> float:
     return float(regulariser + problem.C * losses.sum())
 
 
-class Solver(Protocol):
+class Solver:
     """An adapter of a solver. Only the time of ``train`` counts, not ``prepare`` and ``finish``."""
 
     name: str
-    ours: bool
+    ours = False
 
     def missing(self) -> str | None:
         """A sentence that says why the solver cannot run here; None if it can."""
+        return None
 
-    def solves(self, problem: Problem) -> bool: ...
+    def solves(self, problem: Any) -> bool:
+        return True
 
-    def prepare(self, problem: Problem) -> Any: ...
+    def prepare(self, problem: Any) -> Any:
+        return problem.data
 
-    def train(self, problem: Problem, prepared: Any, effort: Effort) -> Any: ...
+    def train(self, problem: Any, prepared: Any, effort: Effort) -> Any:
+        raise NotImplementedError
 
-    def finish(self, problem: Problem, trained: Any) -> tuple[Model, dict[str, Any], Any]:
+    def finish(self, problem: Any, trained: Any) -> tuple[Model, dict[str, Any], Any]:
         """The model, details for the JSON file, and the SolveResult of our solvers."""
+        raise NotImplementedError
 
 
 def run(solver: Solver, problem: Problem, effort: Effort, prepared: Any = None) -> Run:
@@ -192,7 +197,7 @@ def run(solver: Solver, problem: Problem, effort: Effort, prepared: Any = None) 
 # -- ours -----------------------------------------------------------------------------
 
 
-class Cutplane:
+class Cutplane(Solver):
     """``cutplane.LinearSVC``; ``stopping`` is the unit of its tolerance."""
 
     ours = True
@@ -201,15 +206,6 @@ class Cutplane:
         self.solver = solver
         self.stopping = stopping
         self.name = f"cutplane {solver}"
-
-    def missing(self) -> str | None:
-        return None
-
-    def solves(self, problem: Problem) -> bool:
-        return True
-
-    def prepare(self, problem: Problem) -> DataSet:
-        return problem.data
 
     def train(self, problem: Problem, prepared: DataSet, effort: Effort) -> Any:
         model = LinearSVC(
@@ -231,21 +227,16 @@ class Cutplane:
 # -- peers ----------------------------------------------------------------------------
 
 
-class ScikitLearn:
+class ScikitLearn(Solver):
     """scikit-learn's LinearSVC for both hinges, and LogisticRegression for the logistic loss.
 
     ``logistic`` is the solver of the latter: its default, or ``newton-cholesky``, which is the
     better one for few features.
     """
 
-    ours = False
-
     def __init__(self, logistic: str = "lbfgs") -> None:
         self.logistic = logistic
         self.name = "scikit-learn" + ("" if logistic == "lbfgs" else f" {logistic}")
-
-    def missing(self) -> str | None:
-        return None  # cutplane needs it anyway
 
     def solves(self, problem: Problem) -> bool:
         if problem.loss == "logistic":
@@ -291,10 +282,9 @@ class ScikitLearn:
         return Model(trained.coef_[0], b), details, None
 
 
-class Liblinear:
+class Liblinear(Solver):
     """liblinear, with -s 3, 2 and 0 for our losses. Its multicore build has ``-m`` threads."""
 
-    ours = False
     types = {"hinge": 3, "squared_hinge": 2, "logistic": 0}  # noqa: RUF012
     tight = {3: 1e-3, 2: 1e-6, 0: 1e-6}  # noqa: RUF012
 

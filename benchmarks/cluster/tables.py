@@ -144,21 +144,21 @@ def _rounds(cases: list[Content]) -> str:
 
 def _wide(cases: list[Content]) -> str:
     rows = [
-        [
-            case["workers"],
-            case["features"],
-            f"{case['iteration']['sent_bytes'] / 1e6:.1f}",
-            f"{case['iteration']['received_bytes'] / 1e6:.1f}",
-            f"{case['vectors_through_client']:.2f}",
-            f"{case['iteration']['rounds']:.1f}",
-            seconds_text(case["iteration"]["seconds"]),
-            seconds_text(case["iteration_here"]["seconds"]),
-        ]
+        {
+            "workers": case["workers"],
+            "features": case["features"],
+            "MB that the client sends per iteration": (
+                f"{case['iteration']['sent_bytes'] / 1e6:.1f}"
+            ),
+            "gets": f"{case['iteration']['received_bytes'] / 1e6:.1f}",
+            "in vectors of the length of w": f"{case['vectors_through_client']:.2f}",
+            "rounds": f"{case['iteration']['rounds']:.1f}",
+            "s per iteration": seconds_text(case["iteration"]["seconds"]),
+            "one thread here": seconds_text(case["iteration_here"]["seconds"]),
+        }
         for case in cases
     ]
-    columns = ["workers", "features", "MB that the client sends per iteration", "gets"]
-    columns += ["in vectors of the length of w", "rounds", "s per iteration", "one thread here"]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 TABLES: Tables = {

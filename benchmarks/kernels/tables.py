@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from ..tables import Content, Tables, markdown, seconds_text
+from ..tables import Content, Tables, markdown, seconds_text, titled
 
 
 def _optimum(cases: list[Content]) -> str:
     rows = [
-        [
-            case["what"],
-            case["rows"],
-            f"{case['C']:g}",
-            f"{case['gamma']:g}",
-            f"{case['libsvm']['objective']:.10g}",
-            f"{case['ours']['objective']:.10g}",
-            f"{case['difference']:.1e}",
-            f"{case['ours']['relative_gap']:.1e}",
-            case["support"][1],
-            case["apart"],
-            f"{case['farthest']:.1e}" if case["apart"] else "–",
-        ]
+        {
+            "problem": case["what"],
+            "rows": case["rows"],
+            "C": f"{case['C']:g}",
+            "γ": f"{case['gamma']:g}",
+            "libsvm's dual": f"{case['libsvm']['objective']:.10g}",
+            "ours": f"{case['ours']['objective']:.10g}",
+            "relative difference": f"{case['difference']:.1e}",
+            "our certified gap": f"{case['ours']['relative_gap']:.1e}",
+            "support vectors": case["support"][1],
+            "of them differ": case["apart"],
+            "their \\|y·f − 1\\| at most": f"{case['farthest']:.1e}" if case["apart"] else "–",
+        }
         for case in cases
     ]
-    columns = [
-        "problem",
-        "rows",
-        "C",
-        "γ",
-        "libsvm's dual",
-        "ours",
-        "relative difference",
-        "our certified gap",
-        "support vectors",
-        "of them differ",
-        "their \\|y·f − 1\\| at most",
-    ]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 def _svmlight(cases: list[Content]) -> str:
@@ -127,32 +114,23 @@ def _speed(cases: list[Content]) -> str:
         for peer in case["peers"]:
             more = "" if peer["finished"] else "> "
             rows.append(
-                [
-                    f"{case['what']}, C={case['C']:g}, γ={case['gamma']:g}",
-                    seconds_text(case["seconds"]["median"]),
-                    peer["solver"] + (f" ({peer['form']})" if peer["finished"] else ""),
-                    more + seconds_text(peer["seconds"]),
-                    f"**{more}{peer['ratio']:.1f}**",
-                    case["runs"][0]["support"],
-                    peer.get("support", "–"),
-                    f"{case['runs'][0]['relative_gap']:.1e}",
-                ]
+                {
+                    "problem": f"{case['what']}, C={case['C']:g}, γ={case['gamma']:g}",
+                    "ours, s": seconds_text(case["seconds"]["median"]),
+                    "peer": peer["solver"] + (f" ({peer['form']})" if peer["finished"] else ""),
+                    "its s": more + seconds_text(peer["seconds"]),
+                    "peer / ours": f"**{more}{peer['ratio']:.1f}**",
+                    "our SV": case["runs"][0]["support"],
+                    "its SV": peer.get("support", "–"),
+                    "our gap": f"{case['runs'][0]['relative_gap']:.1e}",
+                }
             )
-    columns = [
-        "problem",
-        "ours, s",
-        "peer",
-        "its s",
-        "peer / ours",
-        "our SV",
-        "its SV",
-        "our gap",
-    ]
+
     note = (
         "Two threads, tolerance 1e-3. Ours: median; peer: one run, in the form that it likes "
         "better."
     )
-    return markdown(columns, rows) + "\n\n" + note
+    return titled(rows) + "\n\n" + note
 
 
 def _wide(cases: list[Content]) -> str:
@@ -181,43 +159,34 @@ def _wide(cases: list[Content]) -> str:
 
 def _small(cases: list[Content]) -> str:
     rows = [
-        [
-            case["set"],
-            f"{case['rows']} × {case['features']}",
-            case["classes"],
-            ", ".join(f"{k}={v}" for k, v in case["options"].items()) or "defaults",
-            f"{1e3 * case['ours']['best']:.1f}",
-            f"{1e3 * case['peer']['best']:.1f}",
-            f"{1e3 * (case['ours']['best'] - case['peer']['best']):+.1f}",
-        ]
+        {
+            "set": case["set"],
+            "size": f"{case['rows']} × {case['features']}",
+            "classes": case["classes"],
+            "options": ", ".join(f"{k}={v}" for k, v in case["options"].items()) or "defaults",
+            "ours, ms": f"{1e3 * case['ours']['best']:.1f}",
+            "scikit-learn, ms": f"{1e3 * case['peer']['best']:.1f}",
+            "difference": f"{1e3 * (case['ours']['best'] - case['peer']['best']):+.1f}",
+        }
         for case in cases
     ]
-    columns = ["set", "size", "classes", "options", "ours, ms", "scikit-learn, ms", "difference"]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 def _memory(cases: list[Content]) -> str:
     rows = [
-        [
-            case["what"],
-            f"{point['cache_size']:g}",
-            f"{point['extra_bytes'] / 1e6:.1f}",
-            f"{point['copies_bytes'] / 1e6:.1f}",
-            f"{point['doubles_per_row']:.1f}",
-            f"{case['slope']:.3f}",
-        ]
+        {
+            "problem": case["what"],
+            "cache, MB": f"{point['cache_size']:g}",
+            "peak above the data, MB": f"{point['extra_bytes'] / 1e6:.1f}",
+            "copies of the rows, at most, MB": f"{point['copies_bytes'] / 1e6:.1f}",
+            "rest in doubles per row": f"{point['doubles_per_row']:.1f}",
+            "growth of peak / of cache": f"{case['slope']:.3f}",
+        }
         for case in cases
         for point in case["points"]
     ]
-    columns = [
-        "problem",
-        "cache, MB",
-        "peak above the data, MB",
-        "copies of the rows, at most, MB",
-        "rest in doubles per row",
-        "growth of peak / of cache",
-    ]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 def _warm(cases: list[Content]) -> str:

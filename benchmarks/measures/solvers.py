@@ -165,7 +165,7 @@ def estimator(problem: MeasureProblem, **settings: Any) -> Any:
     return MeasureSVC(problem.loss, C=C, k=k, **settings)
 
 
-class MeasureCutplane:
+class MeasureCutplane(Solver):
     """``cutplane.MeasureSVC``, ``OrdinalSVC`` or ``RankSVM``."""
 
     ours = True
@@ -173,15 +173,6 @@ class MeasureCutplane:
     def __init__(self, solver: str = "ocas") -> None:
         self.solver = solver
         self.name = f"cutplane {solver}"
-
-    def missing(self) -> str | None:
-        return None
-
-    def solves(self, problem: MeasureProblem) -> bool:
-        return True
-
-    def prepare(self, problem: MeasureProblem) -> DataSet:
-        return problem.data
 
     def train(self, problem: MeasureProblem, prepared: DataSet, effort: Effort) -> Any:
         model = estimator(
@@ -205,14 +196,13 @@ class MeasureCutplane:
 # -- peers ----------------------------------------------------------------------------
 
 
-class Dlib:
+class Dlib(Solver):
     """dlib's svm_rank_trainer. All pairs of relevant and other rows count alike; C is as ours.
 
     Three grades become two problems per query: the rows of a grade against all lower rows.
     """
 
     name = "dlib"
-    ours = False
 
     def missing(self) -> str | None:
         return dlib_missing()
@@ -260,14 +250,10 @@ def levels(y: np.ndarray, qid: np.ndarray | None) -> list[tuple[np.ndarray, np.n
     ]
 
 
-class PairDifferences:
+class PairDifferences(Solver):
     """scikit-learn's LinearSVC on all differences x_i − x_j, which must fit in memory."""
 
     name = "scikit-learn on pairs"
-    ours = False
-
-    def missing(self) -> str | None:
-        return None
 
     def solves(self, problem: MeasureProblem) -> bool:
         return problem.loss in PAIRS

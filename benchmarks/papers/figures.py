@@ -51,8 +51,7 @@ def _grid(cases: Sequence[Case], panel: Callable[[Any, Case], None]) -> Any:
     for ax, case in zip(axes.flat, cases, strict=False):
         panel(ax, case)
         ax.set_title(f"{case['data']}, C = {case['C']:g}", loc="left", fontsize=10)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        ax.set(xscale="log", yscale="log")
         ax.grid(alpha=0.25)
     for ax in list(axes.flat)[len(cases) :]:
         ax.set_visible(False)
@@ -92,9 +91,7 @@ def _distance(ax: Any, case: Case) -> None:
         if curve["solver"] == "SGDClassifier" and ten:
             ax.axvline(ten[0], color=COLOURS[k], linestyle="--", linewidth=0.9)
     ax.axhline(1e-3, color=GREY, linestyle=":", linewidth=0.8)
-    ax.set_ylim(LOWEST, 10.0)
-    ax.set_xlabel("seconds, compiling excluded")
-    ax.set_ylabel("above the best known")
+    ax.set(ylim=(LOWEST, 10.0), xlabel="seconds, compiling excluded", ylabel="above the best known")
 
 
 def _best_so_far(points: Sequence[Case]) -> tuple[list[float], list[float]]:
@@ -117,8 +114,7 @@ def _scaling(ax: Any, case: Case) -> None:
     ends = [points[0]["rows"], points[-1]["rows"]]
     per_row = points[-1]["seconds"] / points[-1]["rows"]
     ax.plot(ends, [per_row * m for m in ends], color=GREY, linewidth=0.8, label="slope 1")
-    ax.set_xlabel("rows")
-    ax.set_ylabel("seconds")
+    ax.set(xlabel="rows", ylabel="seconds")
 
 
 def _selection(cases: Sequence[Case]) -> Any:
@@ -172,8 +168,7 @@ def _two_rows(cases: Sequence[Case], key: str, label: str) -> Any:
                 used = [p for p in points if p.get(what) is not None]
                 at, values = [p[key] for p in used], [p[what] for p in used]
                 ax.plot(at, values, "o-", color=colours[name], markersize=3, label=name)
-            ax.set_xscale("log")
-            ax.set_yscale("log")
+            ax.set(xscale="log", yscale="log")
             ax.grid(alpha=0.25)
         column[0].set_title(case["data"], loc="left", fontsize=10)
         column[1].set_xlabel(label)

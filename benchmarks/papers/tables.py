@@ -189,19 +189,17 @@ def _quality(cases: list[Content], key: str, symbol: str) -> str:
                 exact = point.get("exact_quality", case.get("best_quality"))
                 more = "" if point["status"] == "converged" else "> "
                 rows.append(
-                    [
-                        f"{case['data']}, {step.upper()}",
-                        f"{point[key]:g}",
-                        f"{more}{point['n_iter']}",
-                        more + seconds_text(point["seconds"]),
-                        f"{point['above']:.1e}",
-                        f"{point['quality']:.2f} ({case['measure']})",
-                        f"{point['quality'] - exact:+.2f}",
-                    ]
+                    {
+                        "data, step": f"{case['data']}, {step.upper()}",
+                        symbol: f"{point[key]:g}",
+                        "iterations": f"{more}{point['n_iter']}",
+                        "seconds": more + seconds_text(point["seconds"]),
+                        "above the best known": f"{point['above']:.1e}",
+                        "test, %": f"{point['quality']:.2f} ({case['measure']})",
+                        "against the optimum's, points": f"{point['quality'] - exact:+.2f}",
+                    }
                 )
-    columns = ["data, step", symbol, "iterations", "seconds", "above the best known"]
-    columns += ["test, %", "against the optimum's, points"]
-    return markdown(columns, rows)
+    return titled(rows)
 
 
 TABLES: Tables = {

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets import SEED, DataSet, MissingDataError, Source
-from ..solvers import Effort, Model
+from ..solvers import Effort, Model, Solver
 
 DATA = ("cpu_act", "california", "million")
 MILLION, FEATURES = 1_000_000, 50
@@ -127,20 +127,11 @@ def _standard(values: np.ndarray) -> np.ndarray:
     return values
 
 
-class RegressionCutplane:
+class RegressionCutplane(Solver):
     """``cutplane.LinearSVR``."""
 
     ours = True
     name = "cutplane"
-
-    def missing(self) -> str | None:
-        return None
-
-    def solves(self, problem: RegressionProblem) -> bool:
-        return True
-
-    def prepare(self, problem: RegressionProblem) -> DataSet:
-        return problem.data
 
     def train(self, problem: RegressionProblem, prepared: DataSet, effort: Effort) -> Any:
         from cutplane import LinearSVR  # peers' processes do not load it

@@ -57,8 +57,7 @@ def _growth(cases: Sequence[Case]) -> Any:
         ):
             ax.set_xscale("log")
             ax.xaxis.set_minor_formatter("")
-            ax.set_xlabel("rows")
-            ax.set_ylabel(title)
+            ax.set(xlabel="rows", ylabel=title)
             ax.grid(alpha=0.25)
         row[0].set_yscale("log")
         row[0].yaxis.set_minor_formatter("")
@@ -88,8 +87,7 @@ def _samples(cases: Sequence[Case]) -> Any:
                 ax.plot(at, values, "-", color=colour, label=f"C = {C:g}·N")
                 for x, y, case in zip(at, values, line, strict=True):
                     ax.plot(x, y, "o" if case["converged"] else "^", color=colour, markersize=4)
-                ax.set_xscale("log")
-                ax.set_ylabel(title)
+                ax.set(xscale="log", ylabel=title)
                 ax.grid(alpha=0.25)
         row[0].set_yscale("log")
         row[1].set_yscale("log")
@@ -119,11 +117,9 @@ def _stabilised(cases: Sequence[Case]) -> Any:
                     label = step if first else None
                     ax.plot(trace["number"], above, color=colour, linewidth=1.2, label=label)
                     ax.plot(trace["number"][-1:], above[-1:], "o", color=colour, markersize=4)
-            ax.set_xscale("log")
-            ax.set_yscale("log")
+            ax.set(xscale="log", yscale="log")
             ax.set_title(f"{NAMES[name]} {rows} rows, r = {size}", loc="left", fontsize=9)
-            ax.set_xlabel("iterations")
-            ax.set_ylabel("objective above F*, %")
+            ax.set(xlabel="iterations", ylabel="objective above F*, %")
             ax.grid(alpha=0.25)
     axes[0][0].legend(frameon=False, fontsize=8)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tables import Content, Tables, markdown, seconds_text
+from ..tables import Content, Tables, markdown, seconds_text, titled
 
 
 def percent(entry: Content | float) -> str:
@@ -144,18 +144,17 @@ def _peers(cases: list[Content]) -> str:
 
 def _crossing(cases: list[Content]) -> str:
     rows = [
-        [
-            case["rows"],
-            case["solver"],
-            _stopped([case]) + seconds_text(case["seconds"]),
-            percent(case["test_error"]),
-            f"{case['n_basis']:.0f}" if "n_basis" in case else "",
-            f"{case['predictions_per_second']:.3g}",
-        ]
+        {
+            "rows": case["rows"],
+            "estimator": case["solver"],
+            "s": _stopped([case]) + seconds_text(case["seconds"]),
+            "test error, %": percent(case["test_error"]),
+            "basis rows": f"{case['n_basis']:.0f}" if "n_basis" in case else "",
+            "predictions/s": f"{case['predictions_per_second']:.3g}",
+        }
         for case in cases
     ]
-    columns = ["rows", "estimator", "s", "test error, %", "basis rows", "predictions/s"]
-    return markdown(columns, rows) + "\n\n>: stopped at the time limit."
+    return titled(rows) + "\n\n>: stopped at the time limit."
 
 
 TABLES: Tables = {

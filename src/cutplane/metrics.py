@@ -20,6 +20,7 @@ B-PER I-PER O. A predicted chunk is right if its first token, its last token and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Literal
@@ -400,10 +401,8 @@ def chunk_precision(
     -------
     precision : float, or dict of float by type
     """
-    return _of_chunks(
-        lambda right, true, guessed: right / max(1, guessed),
-        *(y_true, y_pred, scheme, lengths, by_type),
-    )
+    counts = chunk_counts(y_true, y_pred, scheme, lengths)
+    return _share_of_chunks("precision", counts, by_type)
 
 
 def chunk_recall(
@@ -425,10 +424,8 @@ def chunk_recall(
     -------
     recall : float, or dict of float by type
     """
-    return _of_chunks(
-        lambda right, true, guessed: right / max(1, true),
-        *(y_true, y_pred, scheme, lengths, by_type),
-    )
+    counts = chunk_counts(y_true, y_pred, scheme, lengths)
+    return _share_of_chunks("recall", counts, by_type)
 
 
 def chunk_f1(
@@ -468,21 +465,36 @@ def chunk_f1(
     >>> chunk_f1(true, [["B-PER", "I-PER", "O", "B-ORG"]], by_type=True)
     {'LOC': 0.0, 'ORG': 0.0, 'PER': 1.0}
     """
-    return _of_chunks(
-        lambda right, true, guessed: 2.0 * right / max(1, true + guessed),
-        *(y_true, y_pred, scheme, lengths, by_type),
-    )
+    counts = chunk_counts(y_true, y_pred, scheme, lengths)
+    return _share_of_chunks("f1", counts, by_type)
 
 
-def _of_chunks(
-    measure: Callable[[int, int, int], float],
-    y_true: Any,
-    y_pred: Any,
-    scheme: Scheme,
-    lengths: ArrayLike | None,
-    by_type: bool,
-) -> float | dict[str, float]:
-    """Apply a measure to three numbers: of right, of true and of predicted chunks."""
+# Of the numbers of right, true and predicted chunks; 0 if there are no chunks.
+CHUNK_SHARES: dict[str, Callable[[int, int, int], float]] = {
+    "precision": lambda right, true, guessed: right / max(1, guessed),
+    "recall": lambda right, true, guessed: right / max(1, true),
+    "f1": lambda right, true, guessed: 2.0 * right / max(1, true + guessed),
+}
+ChunkCounts = dict[str, tuple[int, int, int]]
+
+
+def _share_of_chunks(name: str, counts: ChunkCounts, by_type: bool) -> Any:
+    share = CHUNK_SHARES[name]
+    if by_type:
+        return {kind: share(*three) for kind, three in counts.items()}
+    return share(*all_chunks(counts))
+
+
+def all_chunks(counts: ChunkCounts) -> tuple[int, int, int]:
+    """The numbers of right, true and predicted chunks of all types together."""
+    right, true, guessed = np.sum([(0, 0, 0), *counts.values()], axis=0).tolist()
+    return right, true, guessed
+
+
+def chunk_counts(
+    y_true: Any, y_pred: Any, scheme: Scheme = "IOB2", lengths: ArrayLike | None = None
+) -> ChunkCounts:
+    """For each type of chunk, the numbers of right, of true and of predicted chunks."""
     sides = []
     for name, tags in (("y_true", y_true), ("y_pred", y_pred)):
         if lengths is not None:
@@ -496,7 +508,7 @@ def _of_chunks(
     true, guessed = sides
     if len(true) != len(guessed):
         raise ValueError(f"y_true has {len(true)} sequences, y_pred {len(guessed)}")
-    counts: dict[str, list[int]] = {}
+    right, there, found = Counter[str](), Counter[str](), Counter[str]()
     for s, both in enumerate(zip(true, guessed, strict=True)):
         if len(both[0]) != len(both[1]):
             raise ValueError(
@@ -506,14 +518,9 @@ def _of_chunks(
             own, other = (set(chunks(tags, scheme=scheme)) for tags in both)
         except ValueError as error:
             raise ValueError(f"sequence {s}: {error}") from None
-        for which, some in enumerate((own & other, own, other)):
-            for kind, _, _ in some:
-                counts.setdefault(kind, [0, 0, 0])[which] += 1
-    if by_type:
-        return {kind: measure(*counts[kind]) for kind in sorted(counts)}
-    return (
-        measure(*(sum(column) for column in zip(*counts.values(), strict=True))) if counts else 0.0
-    )
+        for counts, some in ((right, own & other), (there, own), (found, other)):
+            counts.update(kind for kind, _, _ in some)
+    return {kind: (right[kind], there[kind], found[kind]) for kind in sorted(there | found)}
 
 
 # -- scorers ------------------------------------------------------------------

@@ -168,7 +168,7 @@ def test_disk_full_leaves_the_old_page(small, monkeypatch, capsys, tmp_path):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(demo, "demo_page", full)
+    monkeypatch.setattr(demo.Demo, "render", full)
     assert main(["demo", "--output", str(tmp_path)]) == 1
     assert "No space left on device" in capsys.readouterr().err
     assert (tmp_path / "demo.html").read_bytes() == b"old"

@@ -15,7 +15,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from cutplane import convert_dataset, dump_svmlight, load_svmlight, open_dataset
+from cutplane import (
+    convert_dataset,
+    dump_svmlight,
+    load_svmlight,
+    open_dataset,
+    write_dataset,
+)
 
 TEXT = "+1 qid:1 1:0.5 3:2.25 # a\n-1 qid:1 2:1 3:-4 cost:0.5\n+1 qid:2 1:1e-3\n"
 
@@ -353,3 +359,20 @@ def test_parquet_files_of_other_columns(tmp_path: Path):
             [tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "t.cut", label="y"
         )
     assert not (tmp_path / "t.cut").exists()
+
+
+def test_data_sets_in_one(tmp_path):
+    """Values keep their type, and columns their names."""
+    rng = np.random.default_rng(5)
+    X, y = rng.integers(-3, 4, (30, 3)), np.array(["a", "b", "c"] * 10)
+    for name, rows in (("one", slice(0, 12)), ("two", slice(12, 30))):
+        chunk = (X[rows], y[rows], np.arange(30)[rows] // 7)
+        write_dataset(tmp_path / f"{name}.cut", [chunk], dtype="int8", feature_names="xyz")
+    both = convert_dataset([tmp_path / "one.cut", tmp_path / "two.cut"], tmp_path / "both.cut")
+    np.testing.assert_array_equal(both.rows(), X)
+    np.testing.assert_array_equal(both.y, y)
+    np.testing.assert_array_equal(both.qid, np.arange(30) // 7)
+    assert both.dtype == np.int8 and both.feature_names == ("x", "y", "z") and both.cost is None
+    (tmp_path / "one.cut").rename(tmp_path / "folder")
+    wide = convert_dataset(tmp_path / "folder", tmp_path / "float.cut", dtype="float32")
+    assert wide.dtype == np.float32 and wide.shape == (12, 3)

@@ -93,7 +93,7 @@ def _tables(args: argparse.Namespace) -> Iterator[inputs.Table]:
 
 
 def _write_dataset(args: argparse.Namespace, tables: list[str]) -> None:
-    from .. import convert_dataset, open_dataset, write_dataset
+    from .. import convert_dataset
 
     if args.out == "-":
         raise UsageError("a data set is a folder; it cannot go to standard output")
@@ -101,20 +101,8 @@ def _write_dataset(args: argparse.Namespace, tables: list[str]) -> None:
         raise CommandError(
             f"{args.out} exists; choose another name, or pass --overwrite to replace it"
         )
-    if len(args.data) == 1 and Path(args.data[0]).is_dir():
-        if os.path.realpath(args.data[0]) == os.path.realpath(args.out):
-            raise CommandError(f"{args.out} is the input; the output needs another name")
-        source = open_dataset(args.data[0])
-        dtype = args.dtype or source.dtype
-        write_dataset(
-            args.out,
-            source.chunks(),
-            n_features=args.n_features,
-            dtype=dtype,
-            feature_names=source.feature_names,
-            overwrite=args.overwrite,
-        )
-        return
+    if os.path.realpath(args.out) in map(os.path.realpath, args.data):
+        raise CommandError(f"{args.out} is the input; the output needs another name")
     if tables:
         _check_label(args, tables[0])
     options: dict[str, Any] = {"label": args.label, "features": args.features}

@@ -25,15 +25,15 @@ import argparse
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import __version__
+from ..reporting.html import Page
 from ..reporting.line import format_percent, format_seconds
 from ..reporting.text import print_table, waiting
 from ..result import Status
@@ -76,19 +76,20 @@ def _run(args: argparse.Namespace, folder: Path) -> None:
     with waiting("loading scikit-learn and numba"):
         tell_of_compiling(silently=True)  # the report tells it below, with the time
         units, rare = units_rows(args.seed), rare_rows(args.seed)
-    parts: list[Part] = []
+    page = Demo()
     with _jit.compilations() as counts:
-        for part in _parts(units, rare):
-            print(f"\n{part.title}", *part.about, sep="\n")
-            print_table(part.head, part.rows)
-            print(*part.says, sep="\n", flush=True)
-            parts.append(part)
+        # Once to compile, or to load what is compiled, and once for the time.
+        for _ in range(2):
+            ours = fitted("cutplane", _our_model(), units.train, units.train_labels)
+        certificates(page, units, ours)
+        measures(page, rare)
+        on_disk(page, units, ours)
     told = compiling_told(counts.loops, counts.seconds)
-    with waiting("drawing"):
-        page = demo_page(parts, told)
-        target = folder / "demo.html"
-        with output_file(target) as file:
-            file.write(page.encode("utf-8"))
+    page.section("How it was made")
+    page.say(f"The command cutplane demo of version {__version__} made this page. {told}", "note")
+    target = folder / "demo.html"
+    with output_file(target) as file:
+        file.write(page.render().encode("utf-8"))
     print(
         f"{told} Everything took {format_seconds(time.perf_counter() - began)}.\n\n"
         f"All of this as a page with figures: {target}\n"
@@ -97,13 +98,38 @@ def _run(args: argparse.Namespace, folder: Path) -> None:
     )
 
 
-def _parts(units: Data, rare: Data) -> Iterator[Part]:
-    # Once to compile, or to load what is compiled, and once for the time.
-    for _ in range(2):
-        ours = fitted("cutplane", _our_model(), units.train, units.train_labels)
-    yield certificates(units, ours)
-    yield measures(rare)
-    yield on_disk(units, ours)
+class Demo(Page):
+    """The page. What it shows in text and tables is printed, too."""
+
+    def __init__(self) -> None:
+        super().__init__("cutplane: a demonstration")
+        self.add("<h1>cutplane: a demonstration</h1>")
+        self.say(
+            "cutplane trains large-margin models. Every fit comes with a certificate: a proven "
+            "limit on how far it is from the optimum.",
+            "lead",
+        )
+
+    def begin(self, title: str, *about: str) -> None:
+        """Begin a part with some sentences."""
+        print(f"\n{title}", *about, sep="\n", flush=True)
+        self.section(title)
+        self.say(" ".join(about))
+
+    def show(self, caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Add a table."""
+        print_table(head, rows)
+        self.table(caption, head, rows)
+
+    def conclude(self, *sentences: str) -> None:
+        """Say what the table shows."""
+        print(*sentences, sep="\n", flush=True)
+        self.say(" ".join(sentences), "lead")
+
+    def figures(self, *figures: tuple[Any, str]) -> None:
+        """Add figures with their captions."""
+        with waiting("drawing"):
+            super().figures(*figures)
 
 
 def compiling_told(loops: int, seconds: float) -> str:
@@ -156,11 +182,9 @@ def _data(rows: int, columns: int, *, units: Any, held_out: float, seed: int, **
     )
 
 
-@dataclass
-class Fit:
-    """A fitted model, and the seconds of its fit without compiling."""
+class Fit(NamedTuple):
+    """A fitted model, the seconds of its fit without compiling, and a warning or ""."""
 
-    name: str
     model: Any
     seconds: float
     warning: str
@@ -188,10 +212,8 @@ def fitted(name: str, model: Any, X: Any, y: Any = None) -> Fit:
         if issubclass(warning.category, ConvergenceWarning):
             message = str(warning.message)
         else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
-    return Fit(name, model, seconds - counts.seconds, message)
+            warnings.warn(warning.message, stacklevel=2)
+    return Fit(model, seconds - counts.seconds, message)
 
 
 def objective(model: Any, data: Data) -> float:
@@ -202,20 +224,6 @@ def objective(model: Any, data: Data) -> float:
 
 
 # -- the three parts ----------------------------------------------------------
-
-
-@dataclass
-class Part:
-    """A part of the demo: sentences, a table, more sentences, and a figure for the page."""
-
-    title: str
-    about: list[str]
-    caption: str  # caption of the table
-    head: list[str]
-    rows: list[list[str]]
-    says: list[str]
-    draw: Callable[[], Any] | None = None  # makes the figure, when the page is made
-    figure: str = ""  # caption of the figure
 
 
 def _our_model() -> Any:
@@ -229,101 +237,111 @@ def _time(seconds: float) -> str:
     return f"{1000.0 * seconds:.0f} ms" if seconds < 1.0 else format_seconds(seconds)
 
 
-def _compared(fits: Sequence[Fit], data: Data) -> dict[str, list[str]]:
-    """The rows of a table that compares fits to the same objective."""
+def _compared(fits: Sequence[Fit], data: Data, more: dict[str, list[str]]) -> list[list[str]]:
+    """The rows of a table that compares fits to the same objective, and ``more`` rows."""
     right = [100 * np.mean(fit.model.predict(data.test) == data.test_labels) for fit in fits]
-    return {
+    cells = {
         "objective": [f"{objective(fit.model, data):,.6g}" for fit in fits],
         "time": [_time(fit.seconds) for fit in fits],
         "accuracy, held-out rows": [f"{share:.1f} %" for share in right],
     }
+    return [[name, *texts] for name, texts in (cells | more).items()]
 
 
-def certificates(data: Data, ours: Fit) -> Part:
+def certificates(page: Demo, data: Data, ours: Fit) -> None:
     """Our model and scikit-learn's on the same objective, and our bound on both."""
     from sklearn.svm import LinearSVC
 
+    from ..reporting.charts import DASHED, convergence
+
+    page.begin(
+        "1. Which answer is right? The certificate tells",
+        f"{len(data.train):,} rows of two classes, {COLUMNS} columns in different units; "
+        f"{len(data.test):,} more rows are held out.",
+        f"Both minimise 1/2 |w|^2 + 1/2 b^2 + C * (sum of hinge losses) with C = {C:g}.",
+    )
     other = LinearSVC(C=C, loss="hinge", random_state=0)
-    theirs = fitted("scikit-learn", other, data.train, data.train_labels)
-    both = [ours, theirs]
+    both = [ours, fitted("scikit-learn", other, data.train, data.train_labels)]
     bound = ours.model.certificate_.dual
     values = [objective(fit.model, data) for fit in both]
     gaps = [format_percent(max(0.0, value - bound) / value) for value in values]
-    says = [
-        f"cutplane's certificate: no linear model has an objective below {bound:,.6g}.",
-        f"So cutplane's objective is at most {gaps[0]} too high, and scikit-learn's {gaps[1]}.",
-    ]
-    if theirs.warning:
-        says.append(f'scikit-learn warned: "{theirs.warning}"')
-    table = {
+    more = {
         "lower bound": [f"{bound:,.6g}", "none"],
         "gap to cutplane's bound": gaps,
         "iterations": [f"{np.max(fit.model.n_iter_)}" for fit in both],
     }
-    return Part(
-        "1. Which answer is right? The certificate tells",
-        [
-            f"{len(data.train):,} rows of two classes, {COLUMNS} columns in different units; "
-            f"{len(data.test):,} more rows are held out.",
-            f"Both minimise 1/2 |w|^2 + 1/2 b^2 + C * (sum of hinge losses) with C = {C:g}.",
-        ],
-        "Two answers to the same problem",
-        ["", "cutplane", "scikit-learn"],
-        [[name, *cells] for name, cells in (_compared(both, data) | table).items()],
-        says,
-        lambda: _convergence(ours.model, values[1]),
-        "cutplane's objective and lower bound meet. The dashed line is scikit-learn's objective.",
+    rows = _compared(both, data, more)
+    page.show("Two answers to the same problem", ["", "cutplane", "scikit-learn"], rows)
+    page.conclude(
+        f"cutplane's certificate: no linear model has an objective below {bound:,.6g}.",
+        f"So cutplane's objective is at most {gaps[0]} too high, and scikit-learn's {gaps[1]}.",
+        *(f'scikit-learn warned: "{fit.warning}"' for fit in both if fit.warning),
+    )
+    figure = convergence(ours.model.results_[0])
+    upper = figure.axes[0]
+    upper.axhline(values[1], **DASHED)
+    low, high = upper.get_ylim()
+    upper.set_ylim(low, max(high, values[1] + 0.05 * (values[1] - low)))
+    page.figures(
+        (
+            figure,
+            "cutplane's objective and lower bound meet. The dashed line is scikit-learn's "
+            "objective.",
+        )
     )
 
 
-def measures(data: Data) -> Part:
+def measures(page: Demo, data: Data) -> None:
     """Models trained for a measure, and for the hinge loss, on rows held out."""
-    from sklearn.metrics import f1_score, roc_auc_score
+    from sklearn.metrics import f1_score, roc_auc_score, roc_curve
 
     from .. import LinearSVC, MeasureSVC
+    from ..reporting.charts import DASHED, MOST_ON_CURVE, panel, thinned
 
+    page.begin(
+        "2. Train for the measure that you report",
+        f"{len(data.train):,} rows, of which {100 * np.mean(data.train_labels > 0):.1f} % are "
+        f"positive; {len(data.test):,} more rows are held out.",
+    )
     models = {
         "hinge loss": LinearSVC(C=C),
         "hinge, balanced": LinearSVC(C=C, class_weight="balanced"),
         "F1": MeasureSVC("f1", C=C),
         "ROC area": MeasureSVC("roc_auc", C=0.01),
     }
-    fits = [fitted(name, model, data.train, data.train_labels) for name, model in models.items()]
     truth = data.test_labels
-    scores = {fit.name: fit.model.decision_function(data.test) for fit in fits}
-    guesses = {name: model.predict(data.test) for name, model in models.items()}
-    f1 = {name: f"{100 * f1_score(truth, guess):.1f} %" for name, guess in guesses.items()}
-    area = {name: f"{roc_auc_score(truth, score):.3f}" for name, score in scores.items()}
-    return Part(
-        "2. Train for the measure that you report",
-        [
-            f"{len(data.train):,} rows, of which {100 * np.mean(data.train_labels > 0):.1f} % are "
-            f"positive; {len(data.test):,} more rows are held out."
-        ],
+    rows = {}
+    figure, ax = panel("false positive rate", "true positive rate (recall)")
+    ax.plot([0, 1], [0, 1], **DASHED)
+    for name, model in models.items():
+        fit = fitted(name, model, data.train, data.train_labels)
+        scores = model.decision_function(data.test)
+        rows[name] = [
+            f"{100 * f1_score(truth, model.predict(data.test)):.1f} %",
+            f"{roc_auc_score(truth, scores):.3f}",
+            format_percent(model.certificate_.relative_gap),
+            _time(fit.seconds),
+        ]
+        if name in ("hinge loss", "ROC area"):
+            false, true, _ = roc_curve(truth, scores)
+            kept = thinned(len(false), MOST_ON_CURVE)
+            ax.plot(false[kept], true[kept], label=f"trained for {name}")
+    ax.legend(frameon=False, loc="lower right")
+    page.show(
         "Four models, measured on the held-out rows",
         ["trained for", "F1", "ROC area", "gap", "time"],
-        [
-            [
-                fit.name,
-                f1[fit.name],
-                area[fit.name],
-                format_percent(fit.model.certificate_.relative_gap),
-                _time(fit.seconds),
-            ]
-            for fit in fits
-        ],
-        [
-            f"Training for F1 instead of the hinge loss changes F1 from {f1['hinge loss']} to "
-            f"{f1['F1']}.",
-            f"Training for the ROC area changes it from {area['hinge loss']} to "
-            f"{area['ROC area']}.",
-        ],
-        lambda: _curves(truth, {name: scores[name] for name in ("hinge loss", "ROC area")}),
-        "ROC curves on the held-out rows.",
+        [[name, *cells] for name, cells in rows.items()],
     )
+    page.conclude(
+        f"Training for F1 instead of the hinge loss changes F1 from {rows['hinge loss'][0]} to "
+        f"{rows['F1'][0]}.",
+        f"Training for the ROC area changes it from {rows['hinge loss'][1]} to "
+        f"{rows['ROC area'][1]}.",
+    )
+    page.figures((figure, "ROC curves on the held-out rows."))
 
 
-def on_disk(data: Data, memory: Fit) -> Part:
+def on_disk(page: Demo, data: Data, memory: Fit) -> None:
     """The model of the first part, from rows that are read block by block."""
     from .. import open_dataset, write_dataset
 
@@ -334,72 +352,16 @@ def on_disk(data: Data, memory: Fit) -> Part:
             path, ((data.train[k : k + 1000], data.train_labels[k : k + 1000]) for k in steps)
         )
         size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        page.begin(
+            "3. Train from rows on disk",
+            f"The rows of part 1 again, as a data set on disk ({size / 1e6:.1f} MB).",
+            "A fit reads it block by block, so it may be larger than memory.",
+            "The command cutplane convert makes such data sets.",
+        )
         with open_dataset(path) as dataset:
             disk = fitted("rows on disk", _our_model(), dataset)
     both = [memory, disk]
     bounds = {"lower bound": [f"{fit.model.certificate_.dual:,.6g}" for fit in both]}
+    page.show("The same model twice", ["", "in memory", "on disk"], _compared(both, data, bounds))
     agree = np.mean(memory.model.predict(data.test) == disk.model.predict(data.test))
-    return Part(
-        "3. Train from rows on disk",
-        [
-            f"The rows of part 1 again, as a data set on disk ({size / 1e6:.1f} MB).",
-            "A fit reads it block by block, so it may be larger than memory.",
-            "The command cutplane convert makes such data sets.",
-        ],
-        "The same model twice",
-        ["", "in memory", "on disk"],
-        [[name, *cells] for name, cells in (_compared(both, data) | bounds).items()],
-        [f"Both agree on {100 * agree:.1f} % of the rows held out."],
-    )
-
-
-# -- the page -----------------------------------------------------------------
-
-
-def demo_page(parts: Sequence[Part], told: str) -> str:
-    """The page."""
-    from ..reporting import html
-
-    page = html.Page("cutplane: a demonstration")
-    page.add("<h1>cutplane: a demonstration</h1>")
-    page.say(
-        "cutplane trains large-margin models. Every fit comes with a certificate: a proven limit "
-        "on how far it is from the optimum.",
-        "lead",
-    )
-    for part in parts:
-        page.section(part.title)
-        page.say(" ".join(part.about))
-        page.table(part.caption, part.head, part.rows)
-        page.say(" ".join(part.says), "lead")
-        if part.draw is not None:
-            page.figures((part.draw(), part.figure))
-    page.section("How it was made")
-    page.say(f"The command cutplane demo of version {__version__} made this page. {told}", "note")
-    return page.render()
-
-
-def _convergence(model: Any, other: float) -> Any:
-    from ..reporting.charts import DASHED, convergence
-
-    figure = convergence(model.results_[0])
-    upper = figure.axes[0]
-    upper.axhline(other, **DASHED)
-    low, high = upper.get_ylim()
-    upper.set_ylim(low, max(high, other + 0.05 * (other - low)))
-    return figure
-
-
-def _curves(truth: np.ndarray, scores: dict[str, np.ndarray]) -> Any:
-    from sklearn.metrics import roc_curve
-
-    from ..reporting.charts import DASHED, MOST_ON_CURVE, panel, thinned
-
-    figure, ax = panel("false positive rate", "true positive rate (recall)")
-    ax.plot([0, 1], [0, 1], **DASHED)
-    for name, score in scores.items():
-        false, true, _ = roc_curve(truth, score)
-        kept = thinned(len(false), MOST_ON_CURVE)
-        ax.plot(false[kept], true[kept], label=f"trained for {name}")
-    ax.legend(frameon=False, loc="lower right")
-    return figure
+    page.conclude(f"Both agree on {100 * agree:.1f} % of the rows held out.")

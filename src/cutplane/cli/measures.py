@@ -89,25 +89,23 @@ class Judged:
             return None
         return self.scores.reshape(len(self.truth), len(self.quantiles))
 
-    @cached_property
-    def pinball_by_quantile(self) -> dict[str, float] | None:
-        """The pinball loss of each predicted quantile."""
+    def _by_quantile(self, of: Callable[[np.ndarray, float], Any]) -> dict[str, float] | None:
+        """A number for each predicted quantile, from the residuals and the quantile."""
         columns = self.quantile_columns
         if columns is None:
             return None
-        return {
-            f"{quantile:g}": float(_pinball(self.truth - column, quantile))
-            for quantile, column in zip(self.quantiles, columns.T, strict=True)
-        }
+        both = zip(self.quantiles, columns.T, strict=True)
+        return {f"{quantile:g}": float(of(self.truth - c, quantile)) for quantile, c in both}
+
+    @cached_property
+    def pinball_by_quantile(self) -> dict[str, float] | None:
+        """The pinball loss of each predicted quantile."""
+        return self._by_quantile(_pinball)
 
     @property
     def coverage_by_quantile(self) -> dict[str, float] | None:
         """The share of rows that are not above each predicted quantile."""
-        columns = self.quantile_columns
-        if columns is None:
-            return None
-        shares = np.mean(self.truth[:, None] <= columns, axis=0).tolist()
-        return dict(zip((f"{quantile:g}" for quantile in self.quantiles), shares, strict=True))
+        return self._by_quantile(lambda residuals, quantile: np.mean(residuals <= 0.0))
 
     @property
     def interval(self) -> np.ndarray | None:
@@ -127,23 +125,19 @@ class Judged:
         return min(rows, len(self.truth))
 
     @cached_property
-    def tag_chunks(self) -> dict[str, Any] | None:
-        """The arguments for the measures of chunks, if all tags stand for chunks."""
+    def chunks(self) -> dict[str, tuple[int, int, int]] | None:
+        """Right, true and predicted chunks of each type, counted, if all tags stand for chunks."""
         if self.task is not Task.SEQUENCES or self.labels is None or self.qid is None:
             return None
-        from ..metrics import scheme_of
+        from ..metrics import chunk_counts, scheme_of
 
         scheme = scheme_of(np.concatenate([self.truth, self.labels]))
         if scheme is None:
             return None
         _, sequence = np.unique(self.qid, return_inverse=True)
         order = np.argsort(sequence, kind="stable")
-        return {
-            "y_true": self.truth[order],
-            "y_pred": self.labels[order],
-            "lengths": np.bincount(sequence),
-            "scheme": scheme,
-        }
+        lengths = np.bincount(sequence)
+        return chunk_counts(self.truth[order], self.labels[order], scheme, lengths)
 
     @property
     def queries(self) -> np.ndarray:
@@ -163,26 +157,24 @@ class Judged:
 
     def facts(self) -> dict[str, Any]:
         """Further facts about the rows: classes, queries, sequences."""
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {
+            "pinball_by_quantile": self.pinball_by_quantile,
+            "coverage_by_quantile": self.coverage_by_quantile,
+        }
         if self.task in BINARY and self.positive is not None:
             found["positive"] = label_text(self.classes[1].item())
-        if self.task is Task.CLASSES and self.f1_by_class is not None:
-            found["f1_by_class"] = self.f1_by_class
-        unknown = 0
         if self.task is Task.CLASSES:
-            unknown = int(np.count_nonzero(~np.isin(self.truth, self.classes)))
-        if unknown:
-            found["rows_of_unknown_classes"] = unknown
-        if self.quantile_columns is not None:
-            found["pinball_by_quantile"] = self.pinball_by_quantile
-            found["coverage_by_quantile"] = self.coverage_by_quantile
+            found["f1_by_class"] = self.f1_by_class
+            unknown = np.count_nonzero(~np.isin(self.truth, self.classes))
+            found["rows_of_unknown_classes"] = int(unknown) or None
         if self.task is Task.RANKING:
             found["queries"] = len(np.unique(self.queries))
         if self.task is Task.SEQUENCES and self.qid is not None:
             found["sequences"] = len(np.unique(self.qid))
-        if self.tag_chunks is not None:
-            found["chunk_f1_by_type"] = _of_chunks("chunk_f1", by_type=True)(self.tag_chunks)
-        return found
+        if self.chunks is not None:
+            f1 = _of_chunks("f1")
+            found["chunk_f1_by_type"] = {k: f1({k: three}) for k, three in self.chunks.items()}
+        return {name: fact for name, fact in found.items() if fact is not None}
 
 
 def judge(
@@ -356,13 +348,13 @@ def _of_labels(name: str, **options: Any) -> Callable[..., Any]:
     return compute
 
 
-def _of_chunks(name: str, **options: Any) -> Callable[..., Any]:
+def _of_chunks(name: str) -> Callable[..., Any]:
     """A measure of the chunks that tags stand for."""
 
-    def compute(tags: dict[str, Any]) -> Any:
-        from .. import metrics
+    def compute(counts: dict[str, tuple[int, int, int]]) -> Any:
+        from ..metrics import CHUNK_SHARES, all_chunks
 
-        return getattr(metrics, name)(**tags, **options)
+        return CHUNK_SHARES[name](*all_chunks(counts))
 
     return compute
 
@@ -439,10 +431,9 @@ MEASURES = {
     "somers_d": Measure("Somers' D", RANKING, ORDER, _somers_d, per_cent=False),
     "token_accuracy": Measure("tokens", SEQUENCES, LABELS, _same),
     "sequence_accuracy": Measure("sequences", SEQUENCES, (*LABELS, "qid"), _sequences_right),
-    "chunk_precision": Measure("precision", SEQUENCES, ("tag_chunks",),
-                               _of_chunks("chunk_precision")),
-    "chunk_recall": Measure("recall", SEQUENCES, ("tag_chunks",), _of_chunks("chunk_recall")),
-    "chunk_f1": Measure("F1", SEQUENCES, ("tag_chunks",), _of_chunks("chunk_f1")),
+    "chunk_precision": Measure("precision", SEQUENCES, ("chunks",), _of_chunks("precision")),
+    "chunk_recall": Measure("recall", SEQUENCES, ("chunks",), _of_chunks("recall")),
+    "chunk_f1": Measure("F1", SEQUENCES, ("chunks",), _of_chunks("f1")),
 }  # fmt: skip
 
 

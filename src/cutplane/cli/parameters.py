@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from .. import _MODULES
+from .._lazy import modules_of
 from .errors import UsageError
 from .kinds import DEFAULT, KINDS, Kind, chosen
 from .parser import (
@@ -290,7 +290,7 @@ NOT_OFFERED = {
 
 def defaults_of(estimator: str) -> dict[str, Any]:
     """The parameters of an estimator and their defaults, from its source."""
-    module = next(m for m, names in _MODULES.items() if estimator in names.split())
+    module = modules_of("cutplane")[estimator]
     return _declared(module.removeprefix("estimators."), estimator)
 
 

@@ -726,14 +726,12 @@ class Workers:
 
         tasks = self._ask_each(members, [message(k) for k in range(len(members))])
         try:
-            pending: set[asyncio.Future[Answer | None]] = set(tasks)
-            while pending:
-                some, pending = await asyncio.wait(pending, return_when="FIRST_COMPLETED")
-                for answer in [task.result() for task in some]:
-                    if isinstance(answer, Apart):
-                        return answer.error
-                    if not isinstance(answer, Done):
-                        return None
+            for done in asyncio.as_completed(tasks):
+                answer = await done
+                if isinstance(answer, Apart):
+                    return answer.error
+                if not isinstance(answer, Done):
+                    return None
         finally:
             for task in tasks:
                 task.cancel()

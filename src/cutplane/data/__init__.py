@@ -10,8 +10,4 @@ if TYPE_CHECKING:
     from .sums import BlockSum
 
 # The blocks load numba, which takes longer than most commands need.
-__getattr__ = importing(
-    __name__, {"blocks": "BlockedMatrix as_blocks", "rows": "Rows", "sums": "BlockSum"}
-)
-
-__all__ = ["BlockSum", "BlockedMatrix", "Rows", "as_blocks"]
+__getattr__, __all__ = importing(__name__)

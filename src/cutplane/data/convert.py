@@ -1,4 +1,4 @@
-"""Data sets on disk from files: svmlight text, NumPy archives, tables.
+"""Data sets on disk from files: svmlight text, NumPy archives, tables, other data sets.
 
 Files are read in chunks, so they may be larger than memory; only NumPy archives are loaded.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from .svmlight.parse import Flag, Options
 from .svmlight.read import read_chunks, state_first_index
 from .tables import TABLE_SUFFIXES, Columns, file_name, read_archive, table_chunks
 
-FORMATS = ("auto", "svmlight", "npz", "parquet", "arrow", "csv")
+FORMATS = ("auto", "svmlight", "npz", "cut", "parquet", "arrow", "csv")
 _ARCHIVE_ROWS = 1 << 16  # per chunk
 
 
@@ -49,11 +50,12 @@ def convert_dataset(
     ----------
     source : path, '-', binary file, or sequence of these
         One file, or several that follow each other as if they were one. '-' is standard input.
+        A folder is a data set.
     path : path
         Folder to make, usually with the suffix .cut. It appears when it is complete.
-    format : {'auto', 'svmlight', 'npz', 'parquet', 'arrow', 'csv'}, default='auto'
-        With 'auto' the suffix decides: .npz, .parquet, .arrow or .feather, .csv; anything else is
-        svmlight text.
+    format : {'auto', 'svmlight', 'npz', 'cut', 'parquet', 'arrow', 'csv'}, default='auto'
+        With 'auto' the suffix decides: .npz, .cut, .parquet, .arrow or .feather, .csv; a folder is
+        a data set, anything else svmlight text.
     overwrite : bool, default=False
         Whether to replace a data set of the same name.
     dtype : float64, float32, int16, int8 or uint8, optional
@@ -113,7 +115,12 @@ def convert_dataset(
             f"read as {kind}; pass format='csv', 'parquet' or 'arrow' if it is a table"
         )
     if kind != "svmlight":
-        chunks = _archive_rows(files) if kind == "npz" else table_chunks(files, kind, columns)
+        if kind == "cut":
+            dtype = Dataset(files[0]).dtype if dtype is None else dtype
+            parts = (Dataset(file).chunks() for file in files)
+            chunks: Iterator[Rows] = chain.from_iterable(parts)
+        else:
+            chunks = _archive_rows(files) if kind == "npz" else table_chunks(files, kind, columns)
         with new_dataset(path, overwrite, n_features=n_features, dtype=dtype) as writer:
             for rows in chunks:
                 writer.add(rows)
@@ -167,6 +174,8 @@ def _kind_of(file: Any) -> str:
     if not isinstance(file, str | os.PathLike):
         return "svmlight"
     suffix = Path(file).suffix.lower()
+    if suffix == ".cut" or (file != "-" and Path(file).is_dir()):
+        return "cut"
     return "npz" if suffix == ".npz" else TABLE_SUFFIXES.get(suffix, "svmlight")
 
 

@@ -24,7 +24,7 @@ import scipy.sparse
 from .._checks import check_sparse
 from .blocks import Block, BlockedMatrix, ColumnMajorBlock, as_blocks, read_only
 from .dataset import Dataset
-from .rows import Rows, first_not_finite, joined_column
+from .rows import Rows, canonical, first_not_finite, joined_column
 from .sums import part_edges
 from .tables import TABLE_SUFFIXES, Columns, table_chunks
 
@@ -203,17 +203,14 @@ def clean(number: int, piece: Any) -> Any:
     where = f"partition {number} of X"
     if hasattr(piece, "to_numpy"):
         piece = piece.to_numpy()
-    sparse = scipy.sparse.issparse(piece)
     check_sparse(piece, where)
-    X: Any = scipy.sparse.csr_array(piece) if sparse else np.asarray(piece)
+    X = canonical(piece)
     if X.ndim != 2:
         raise ValueError(f"{where} has {X.ndim} dimension(s), not 2")
     try:
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where} does not hold numbers: {error}") from error
-    if sparse:
-        X.sum_duplicates()
     if (bad := first_not_finite(X)) is not None:
         raise ValueError(
             f"{where} has NaN or infinity in its row {bad[0]}; fill it in or leave it out"

@@ -53,6 +53,17 @@ class Rows:
         return Rows(X, y, weight, qid, self.names)
 
 
+def canonical(X: Any) -> Any:
+    """Rows as a dense array, or as CSR with rising indices, each once. X itself stays as it is."""
+    if not scipy.sparse.issparse(X):
+        return np.asarray(X)
+    rows = scipy.sparse.csr_array(X)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
 def column_names(X: Any) -> tuple[str, ...] | None:
     """Names of the columns of a frame, if all names are text."""
     names = tuple(getattr(X, "columns", ()))

@@ -13,35 +13,17 @@ from .._lazy import importing
 from .describe import describe
 
 if TYPE_CHECKING:
-    from .files import load_model, save_model
-    from .onnx_export import save_onnx, to_onnx
-    from .registry import SKOPS_TRUSTED, register
-    from .svmlight_text import load_svmlight_model, save_svmlight_model
-    from .weights_text import load_weights, save_weights
-
-__all__ = [
-    "SKOPS_TRUSTED",
-    "describe",
-    "load_model",
-    "load_svmlight_model",
-    "load_weights",
-    "register",
-    "save_model",
-    "save_onnx",
-    "save_svmlight_model",
-    "save_weights",
-    "to_onnx",
-]
-
+    from .files import load_model as load_model
+    from .files import save_model as save_model
+    from .onnx_export import save_onnx as save_onnx
+    from .onnx_export import to_onnx as to_onnx
+    from .registry import SKOPS_TRUSTED as SKOPS_TRUSTED
+    from .registry import register as register
+    from .svmlight_text import load_svmlight_model as load_svmlight_model
+    from .svmlight_text import save_svmlight_model as save_svmlight_model
+    from .weights_text import load_weights as load_weights
+    from .weights_text import save_weights as save_weights
 
 # Imported when first used, because ``describe`` needs neither estimators nor scikit-learn.
-__getattr__ = importing(
-    __name__,
-    {
-        "files": "load_model save_model",
-        "onnx_export": "save_onnx to_onnx",
-        "registry": "SKOPS_TRUSTED register",
-        "svmlight_text": "load_svmlight_model save_svmlight_model",
-        "weights_text": "load_weights save_weights",
-    },
-)
+__getattr__, __all__ = importing(__name__)
+__all__ += ["describe"]

@@ -765,26 +765,16 @@ def _add_tags(page: html.Page, model: Any, answers: Answers) -> None:
     if scheme is None:
         page.tiles(shown)
     else:
-        shares = {
-            "precision": metrics.chunk_precision,
-            "recall": metrics.chunk_recall,
-            "F1": metrics.chunk_f1,
-        }
-        tags: dict[str, Any] = {"lengths": lengths, "scheme": scheme}
-        for name, share in shares.items():
-            shown[f"chunk {name}"] = _per_cent(share(truth, predicted, **tags))
-        page.tiles(shown)
-        by_type: list[Any] = [
-            share(truth, predicted, **tags, by_type=True) for share in shares.values()
-        ]
-        page.table(
-            "Chunks by type",
-            ("type", *shares),
-            (
-                (kind or "chunk", *(_per_cent(part[kind]) for part in by_type))
-                for kind in by_type[0]
-            ),
-        )
+        counts = metrics.chunk_counts(truth, predicted, scheme, lengths)
+
+        def shares(three: tuple[int, int, int]) -> list[str]:
+            return [_per_cent(share(*three)) for share in metrics.CHUNK_SHARES.values()]
+
+        names = ("precision", "recall", "F1")
+        every = shares(metrics.all_chunks(counts))
+        page.tiles(shown | dict(zip((f"chunk {name}" for name in names), every, strict=True)))
+        rows = ((kind or "chunk", *shares(three)) for kind, three in counts.items())
+        page.table("Chunks by type", ("type", *names), rows)
     _add_many_classes(page, answers, truth, predicted, of="tokens")
 
 

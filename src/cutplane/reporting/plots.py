@@ -216,8 +216,7 @@ def _draw_objectives(ax: Axes, runs: list[Run], **place: Any) -> None:
             lines += bound
         if len(run.x) == 1:
             ax.vlines(run.x, dual, primal, color=GREY, alpha=0.4, linewidth=1)
-    ax.set_ylim(low, high)
-    ax.set_ylabel("objective / final objective" if several else "objective")
+    ax.set(ylim=(low, high), ylabel="objective / final objective" if several else "objective")
     title = None
     if len(runs) > MOST_NAMES:
         slow = sorted(range(len(runs)), key=lambda k: float(runs[k].x[-1]))[-SLOWEST:]
@@ -274,8 +273,7 @@ def _finish_x(ax: Axes, runs: list[Run], x: str) -> None:
     first = min(float(run.x[0]) for run in runs)
     last = max(float(run.x[-1]) for run in runs)
     margin = 0.04 * (last - first) or 0.5 * (last or 1.0)
-    ax.set_xlim(first - margin, last + margin)
-    ax.set_xlabel(x)
+    ax.set(xlim=(first - margin, last + margin), xlabel=x)
     if x == "iteration":
         from matplotlib.ticker import MaxNLocator
 

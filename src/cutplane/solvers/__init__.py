@@ -13,33 +13,4 @@ if TYPE_CHECKING:
     from .newton import NewtonSolver
     from .small import SmallNewtonSolver
 
-__getattr__ = importing(
-    __name__,
-    {
-        "base": "Best IterativeSolver Observer StopRule",
-        "blocks": "BlockAutoSolver BlockSolver can_be_visited",
-        "choose": "AutoSolver",
-        "coordinate": "CoordinateSolver",
-        "cutting_plane": "AdaptivePosition BundleSolver CutPosition FixedPosition",
-        "newton": "NewtonSolver",
-        "small": "SmallNewtonSolver",
-    },
-)
-
-__all__ = [
-    "AdaptivePosition",
-    "AutoSolver",
-    "Best",
-    "BlockAutoSolver",
-    "BlockSolver",
-    "BundleSolver",
-    "CoordinateSolver",
-    "CutPosition",
-    "FixedPosition",
-    "IterativeSolver",
-    "NewtonSolver",
-    "Observer",
-    "SmallNewtonSolver",
-    "StopRule",
-    "can_be_visited",
-]
+__getattr__, __all__ = importing(__name__)

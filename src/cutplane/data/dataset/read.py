@@ -366,12 +366,8 @@ class MappedRows:
         if isinstance(block, RowMajorBlock):
             return _floats(block.x)
         assert isinstance(block, CSRBlock)
-        wide = len(block.values) > np.iinfo(np.int32).max
-        kind = np.int64 if wide else np.int32
-        X = scipy.sparse.csr_matrix(
-            (_floats(block.values), block.indices.astype(kind), block.starts.astype(kind)),
-            shape=(last - first, self.features),
-        )
+        parts = (_floats(block.values), block.indices, block.starts.copy())
+        X = scipy.sparse.csr_matrix(parts, (last - first, self.features))
         X.has_sorted_indices = X.has_canonical_format = True
         return X
 

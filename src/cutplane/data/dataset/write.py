@@ -17,7 +17,7 @@ import scipy.sparse
 
 from ..._checks import check_column, check_flag, check_integer, int64_queries
 from ..files import naming, replacing, replacing_folder
-from ..rows import LARGEST_VALUE, MOST_FEATURES, Rows, column_names, first_not_finite
+from ..rows import LARGEST_VALUE, MOST_FEATURES, Rows, canonical, column_names, first_not_finite
 from .arrays import ArrayWriter
 from .manifest import LARGEST_INTEGER, NAME, Manifest
 from .read import Dataset
@@ -203,18 +203,14 @@ class DatasetWriter:
 
     def _matrix(self, X: Any, where: str) -> Any:
         """The features as a CSR matrix or a row-major array of the right type."""
+        X = canonical(X)
+        if X.ndim != 2:
+            raise ValueError(f"{where}: X must have two dimensions, got shape {X.shape}")
         sparse = scipy.sparse.issparse(X)
         if sparse:
-            csr = scipy.sparse.csr_array(X)
-            if not csr.has_canonical_format:
-                csr = csr.copy()
-                csr.sum_duplicates()
-            values = self._converted(csr.data, where)
-            X = scipy.sparse.csr_array((values, csr.indices, csr.indptr), shape=csr.shape)
+            values = self._converted(X.data, where)
+            X = scipy.sparse.csr_array((values, X.indices, X.indptr), shape=X.shape)
         else:
-            X = np.asarray(X)
-            if X.ndim != 2:
-                raise ValueError(f"{where}: X must have two dimensions, got shape {X.shape}")
             X = self._converted(X, where)
         if self._chunks and sparse != self._sparse:
             kinds = ("dense", "sparse")

@@ -308,7 +308,6 @@ def read_pieces(source: Input, options: Options, size: int) -> Iterator[Piece]:
     depth = 2 * threads if pool else 1
     free: list[Piece] = []
     previous: Piece | None = None  # the last piece, if the next one continues its line
-    parked: Piece | None = None  # the same piece if the caller has seen it; free when continued
     any_qids = None
     line = column = 1
     more = True
@@ -325,9 +324,6 @@ def read_pieces(source: Input, options: Options, size: int) -> Iterator[Piece]:
                 if not more:
                     break
                 piece.start(previous, options.comments)
-                if parked is not None:
-                    free.append(parked)
-                    parked = None
                 future = None
                 # The first parse compiles the loop. This thread does it: Ctrl-C can stop this one.
                 ready = getattr(loops.read_rows, "signatures", True)
@@ -359,9 +355,7 @@ def read_pieces(source: Input, options: Options, size: int) -> Iterator[Piece]:
             yield piece
             line += int(piece.state[loops.LINES])
             column = column + piece.end if piece.partial else 1
-            if piece is previous:
-                parked = piece
-            else:
+            if not piece.partial:  # the next piece still reads the state of a partial one
                 free.append(piece)
     finally:
         if pool is not None:

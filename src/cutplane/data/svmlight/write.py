@@ -10,7 +10,7 @@ import scipy.sparse
 
 from ..._checks import check_column, int64_queries
 from ..files import output
-from ..rows import first_not_finite
+from ..rows import canonical, first_not_finite
 
 _VALUES = 1 << 16  # values that are formatted at a time
 
@@ -67,16 +67,9 @@ def dump_svmlight(
 
 def _checked_features(X: Any) -> Any:
     """A CSR matrix or a dense array of finite numbers. The argument is not changed."""
-    if scipy.sparse.issparse(X):
-        given = X
-        X = X.tocsr()
-        if not X.has_canonical_format:
-            X = X.copy() if X is given else X
-            X.sum_duplicates()  # also sorts
-    else:
-        X = np.asarray(X)
-        if X.ndim != 2:
-            raise ValueError(f"X must have two dimensions, got {X.ndim}")
+    X = canonical(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got {X.ndim}")
     if X.dtype.kind not in "fiub" or X.dtype.itemsize > 8:
         raise ValueError(f"X must hold real numbers of at most 64 bits, got {X.dtype}")
     if (bad := first_not_finite(X)) is not None:
