@@ -235,13 +235,13 @@ def gives_up(monkeypatch, course, cost):
     """Whether descent ends in a course of (work, relative gap)."""
     oracle = oracle_of(text_like())
     solver = AutoSolver(oracle, 1.0, StopRule(relative=1e-3))
-    solver._stage = DESCENT(oracle, 1.0, solver.stop, np.random.default_rng(0))
+    descent = DESCENT(oracle, 1.0, solver.stop, np.random.default_rng(0))
     monkeypatch.setattr(choose, "newton_cost", lambda *_: cost)
     monkeypatch.setattr(solver, "_observe", solver.trace.append)
     for work, gap in course:
         monkeypatch.setattr(DESCENT, "passes", work)
         record = Iteration(len(solver.trace) + 1, 1.0, 1.0 - gap, 1.0, 1.0, 1, 0.0)
-        if solver._observe_descent(record):
+        if solver._observe_descent(oracle, descent, record):
             return True
     return False
 

@@ -49,6 +49,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TypeGuard
 
 import numpy as np
@@ -159,8 +160,8 @@ class AutoSolver(IterativeSolver):
                 yield SmallNewtonSolver(oracle, C, stop, self._observe, warm)
             cheap = _is_cheap(oracle, C, cost)
             if in_memory and not cheap:
-                observe = self._observe_descent
-                descent = CoordinateSolver(oracle, C, stop, self._rng, observe, warm)
+                descent = CoordinateSolver(oracle, C, stop, self._rng, dual_point=warm)
+                descent.observer = partial(self._observe_descent, oracle, descent)
                 if cost == math.inf:  # cutting planes in as many dimensions would take longer
                     descent.most_passes = math.inf
                 yield descent
@@ -200,13 +201,13 @@ class AutoSolver(IterativeSolver):
         self.trace.append(record)
         return self.observer is not None and bool(self.observer(record))
 
-    def _observe_descent(self, record: Iteration) -> bool:
+    def _observe_descent(
+        self, oracle: RowOracle, descent: CoordinateSolver, record: Iteration
+    ) -> bool:
         """Stop descent where Newton's method will be done before it."""
         if self._observe(record):
             return True
-        oracle = self.oracle
-        assert isinstance(self._stage, CoordinateSolver) and isinstance(oracle, RowOracle)
-        now, work = self.trace[-1], self._stage.passes
+        now, work = self.trace[-1], descent.passes
         enough = self.stop.enough(now.primal, self.C)
         if now.gap <= enough or enough <= 0.0:
             return False
