@@ -210,9 +210,9 @@ def test_a_factor_comes_in_place_of_dear_conjugate_gradients(monkeypatch, optimu
     made = []
 
     class Noting(curvature.Factor):
-        def prepare(self, bends, sample=False):
+        def prepare(self, *arguments, **options):
             made.append(self)
-            return super().prepare(bends, sample)
+            return super().prepare(*arguments, **options)
 
     monkeypatch.setattr(curvature, "Factor", Noting)
     monkeypatch.setattr(curvature, "factor_cost", lambda oracle: 4.0 * oracle.matrix.n_stored + 2.0)

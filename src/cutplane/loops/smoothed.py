@@ -72,19 +72,37 @@ def shift_to(loss, coef, labels, weights, shift):
 
 
 @jit
-def step_duals(loss, coef, bends, ways, labels, weights, low, high, out):
+def step_duals(loss, unit, coef, bends, ways, labels, weights, low, high, out):
     """out = coef after a full step along the ways, if slopes were linear, within low ≤ u ≤ high.
 
-    Returns how many rows the ends of the domain have held.
+    The slopes of coef change by unit·bends. Returns how many rows the ends of the domain have held.
     """
     held = 0
     for i in range(coef.shape[0]):
         weight = weights[i] * direction(loss, labels[i])
-        u = (coef[i] + bends[i] * ways[i]) / weight
+        u = (coef[i] + unit * bends[i] * ways[i]) / weight
         inside = min(max(u, low), high)
         out[i] = weight * inside if weights[i] > 0.0 else 0.0
         held += u != inside
     return held
+
+
+@jit
+def weigh_by_room(loss, unit, coef, bends, ways, labels, weights, low, high, out):
+    """out = bends, but so much less that a step along the ways takes half a row's room at most.
+
+    The room of a row is what separates its u from the nearest end of the domain. Returns how many
+    rows would be out of the domain after a full step.
+    """
+    over = 0
+    for i in range(coef.shape[0]):
+        weight = weights[i] * direction(loss, labels[i])
+        u = coef[i] / weight
+        step = abs(unit * bends[i] * ways[i] / weight)
+        room = max(0.0, min(u - low, high - u))
+        out[i] = bends[i] if 2.0 * step <= room else bends[i] * (0.5 * room / step)
+        over += step > room
+    return over
 
 
 @jit

@@ -120,13 +120,15 @@ class ConjugateGradients:
             oracle.matrix, (oracle.dimension,), oracle.constant, oracle.executor, updates=False
         )
 
-    def prepare(self, bends: np.ndarray, sample: bool = False) -> Factor | ConjugateGradients:
+    def prepare(
+        self, bends: np.ndarray, sample: bool = False, near: bool = False
+    ) -> Factor | ConjugateGradients:
         """Take the bends and find the diagonal; there is no sample of rows here.
 
         Returns what gives the direction: this, or a factor if that is the cheaper way.
         """
         if self._dear:
-            return Factor(self._oracle).prepare(bends, sample)
+            return Factor(self._oracle).prepare(bends, sample, near)
         self._bends = bends
         matrix, features = self._oracle.matrix, self._oracle.matrix.shape[1]
 
@@ -236,9 +238,12 @@ class Factor:
         # takes as long as to fill them.
         self._sums: list[np.ndarray] = []
 
-    def prepare(self, bends: np.ndarray, sample: bool = False) -> Factor:
-        """Factorise the matrix; with ``sample`` a sample may stand for many rows."""
-        matrix = self._matrix(bends, sample)
+    def prepare(self, bends: np.ndarray, sample: bool = False, near: bool = False) -> Factor:
+        """Factorise the matrix; with ``sample`` a sample may stand for many rows.
+
+        ``near`` tells that the bends are the last ones but for few rows.
+        """
+        matrix = self._matrix(bends, sample, near)
         self._diagonal = np.einsum("ii->i", matrix).copy()
         diagonal = np.einsum("ii->i", matrix)
         free = self._oracle.free_bias
@@ -272,7 +277,7 @@ class Factor:
         way, _ = scipy.linalg.lapack.dpotrs(self._factor, -gradient, lower=0)
         return way if np.all(np.isfinite(way)) else np.zeros_like(gradient)
 
-    def _matrix(self, bends: np.ndarray, sample: bool) -> np.ndarray:
+    def _matrix(self, bends: np.ndarray, sample: bool, near: bool) -> np.ndarray:
         """Σ bend·x xᵀ, its lower triangle at least, from a sample of rows where they are many."""
         rows = np.flatnonzero(bends)
         self.exact = not sample or len(rows) <= 2 * self._enough
@@ -286,9 +291,9 @@ class Factor:
             drawn_bends = np.zeros_like(bends)
             drawn_bends[rows] = bends[rows] / chance
             bends = drawn_bends
-        if not (sample and self._steady):
+        if not (sample or near):
             return self._sum(rows, bends)
-        total = self._updated(rows, bends)
+        total = self._updated(rows, bends) if near or self._steady else None
         if total is None:
             self._updates = 0
             total = self._sum(rows, bends)
