@@ -143,6 +143,51 @@ def add_diagonal(values, indices, starts, bends, out):
             out[indices[p]] += bends[i] * values[p] * values[p]
 
 
+# Dense rows are read from memory once, and four at a time read and write the vectors together. The
+# last row may come twice, the second time with the factor 0.
+
+
+@jit
+def dense_add_moments(x, bends, first, second):
+    """first += Σ bend·x and second += Σ bend·x², by feature."""
+    n, d = x.shape
+    for i in range(0, n, 4):
+        k1, k2, k3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
+        b0 = bends[i]
+        b1 = bends[k1] if i + 1 < n else 0.0
+        b2 = bends[k2] if i + 2 < n else 0.0
+        b3 = bends[k3] if i + 3 < n else 0.0
+        for j in range(d):
+            t0, t1, t2, t3 = b0 * x[i, j], b1 * x[k1, j], b2 * x[k2, j], b3 * x[k3, j]
+            first[j] += (t0 + t1) + (t2 + t3)
+            second[j] += (t0 * x[i, j] + t1 * x[k1, j]) + (t2 * x[k2, j] + t3 * x[k3, j])
+
+
+@jit(reassociate=True)
+def dense_add_product(x, direction, offset, bends, ways, out):
+    """ways = X·direction + offset, out += Σ bend·way·x."""
+    n, d = x.shape
+    for i in range(0, n, 4):
+        k1, k2, k3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
+        s0 = offset
+        s1 = offset
+        s2 = offset
+        s3 = offset
+        for j in range(d):
+            v = direction[j]
+            s0 += x[i, j] * v
+            s1 += x[k1, j] * v
+            s2 += x[k2, j] * v
+            s3 += x[k3, j] * v
+        ways[i], ways[k1], ways[k2], ways[k3] = s0, s1, s2, s3
+        s0 *= bends[i]
+        s1 *= bends[k1] if i + 1 < n else 0.0
+        s2 *= bends[k2] if i + 2 < n else 0.0
+        s3 *= bends[k3] if i + 3 < n else 0.0
+        for j in range(d):
+            out[j] += (s0 * x[i, j] + s1 * x[k1, j]) + (s2 * x[k2, j] + s3 * x[k3, j])
+
+
 # -- small data ---------------------------------------------------------------------------
 # Slices and whole-array operations would take longer to compile than to run.
 

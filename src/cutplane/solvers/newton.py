@@ -343,8 +343,7 @@ class NewtonSolver(IterativeSolver):
 
         def solve() -> np.ndarray:
             more = directions.solve(missing)
-            self.oracle.score(more[: len(rest)], ways)
-            ways[:] += float(more[-1]) if free else 0.0
+            directions.score(more, ways)
             return more[: len(rest)]
 
         more = solve()
@@ -394,12 +393,11 @@ class NewtonSolver(IterativeSolver):
 
         Returns the step, and by how much the smoothed objective would fall if it were quadratic.
         """
+        with self.watch.phase("scores"):
+            directions.score(way, self._ways)
         bias_way = 0.0
         if self.oracle.free_bias:
             way, bias_way = way[:-1], float(way[-1])
-        with self.watch.phase("scores"):
-            self.oracle.score(way, self._ways)
-        self._ways += bias_way
         fall = -0.5 * dot(self._gradient, way)
         enough = self.stop.enough(self.best.primal, self.C)
         if self._smooth and directions.exact and fall <= enough:
