@@ -324,10 +324,11 @@ class Factor:
         if total is None:
             self._updates = 0
             total = self._sum(rows, bends)
-        if self._kept is None:
-            self._kept = np.empty_like(total), np.empty_like(bends)
-        np.copyto(self._kept[0], total)
-        np.copyto(self._kept[1], bends)
+        if self.exact or self._steady:  # it may be brought up to date
+            if self._kept is None:
+                self._kept = np.empty_like(total), np.empty_like(bends)
+            np.copyto(self._kept[0], total)
+            np.copyto(self._kept[1], bends)
         return total
 
     def _updated(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray | None:
@@ -353,7 +354,7 @@ class Factor:
         return total
 
     def _sum(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """Σ bend·x xᵀ over some rows, good until the next call."""
+        """Σ bend·x xᵀ over some rows, its lower triangle at least, good until the next call."""
         source = self._oracle.matrix
         self.work += matrix_cost(self._oracle, len(rows))
         total = self._room(0)
@@ -405,7 +406,10 @@ class Factor:
                         own = slice(int(some[0]), int(some[-1]) + 1)
                     roots = np.sqrt(sign * (signed if every else signed[inside]))
                     gathered = self._gather(block, own, roots)
-                    half += sign * (gathered.T @ gathered)
+                    # As for the factor, the lower triangle of rows; in place.
+                    scipy.linalg.blas.dsyrk(
+                        sign, gathered.T, beta=1.0, c=half.T, overwrite_c=1, lower=0
+                    )
 
         self._oracle.executor.run(part, parts)
         for half in halves[1:]:

@@ -21,7 +21,8 @@ for support vector machine", 2020). For a smooth loss the second term is 0.
         keep the point and the bound of u; stop if the gap is small enough
         if ½|w − v|² ≤ what smoothing costs:  shift ← u, width ← NARROWER·width; u, bends anew
         d ← −(I + Σ bend_i x_i x_iᵀ)⁻¹ (w − v)
-        if a smooth loss can hardly fall:  keep the bound of u + bend·(change of z by d), too
+        if a smooth loss can hardly fall:  keep the bound of u + bend·(change of z by d), too,
+            clipped to the domain; rows that still have room make up for what clipping changes
         w ← w + t·d, t about the minimum along d, at most 1, or 4 for the logistic loss
 
 The matrix and its factor, and conjugate gradients in place of it, are in ``curvature``.
