@@ -315,7 +315,9 @@ class NewtonSolver(IterativeSolver):
         enough = self.stop.enough(self.best.primal, self.C)
         clipped = self._step_duals(self._coef, self._bends, self._ways)
         if self._smooth and clipped:
-            if len(self.trace) < self._next_aim:
+            # A round of conjugate gradients is no cheaper than a step, and less exact.
+            early = fall > constants.LITTLE**2 * enough and not isinstance(directions, Factor)
+            if early or len(self.trace) < self._next_aim:
                 return
             self._aims += 1
             self._next_aim = len(self.trace) + 1 + self._aims
@@ -323,7 +325,7 @@ class NewtonSolver(IterativeSolver):
         if not self._smooth:
             return
         goal, gap, before = self.trial.w + way, self.best.primal - bound, math.inf
-        while clipped and enough < gap <= constants.LITTLE * before:
+        while clipped and math.isfinite(gap) and enough < gap <= constants.LITTLE * before:
             clipped, more = self._make_up(goal + self.C * cut.a, directions)
             goal = goal + more
             cut, bound = self._bound_of(self._aim)
