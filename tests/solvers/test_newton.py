@@ -10,6 +10,7 @@ import scipy.sparse
 
 from cutplane.data import as_blocks
 from cutplane.exec import SerialExecutor, ThreadExecutor
+from cutplane.loops import smoothed as loops
 from cutplane.losses import LOSSES
 from cutplane.objective import RowOracle
 from cutplane.result import Status
@@ -168,6 +169,31 @@ def test_features_in_unlike_units(loss):
     assert result.status is Status.CONVERGED
 
 
+@pytest.mark.parametrize("bias", BIASES)
+def test_rows_with_room_make_up_for_clipped_ones(monkeypatch, bias):
+    X, y, weights = problem(rows=1500, features=60)
+    oracle = make_oracle(X, y, weights, "squared_hinge", bias)
+    best = run(NewtonSolver, oracle, 1e7, relative=1e-9).certificate.primal
+    result = run(NewtonSolver, oracle, 1e7, relative=1e-3)
+    assert result.status is Status.CONVERGED
+    assert result.certificate.dual <= best
+    monkeypatch.setattr(
+        NewtonSolver, "_make_up", lambda self, rest, directions: (0, np.zeros_like(rest))
+    )
+    assert result.n_iter < run(NewtonSolver, oracle, 1e7, relative=1e-3).n_iter
+
+
+def test_rows_near_an_end_of_the_domain_count_less():
+    """Squared hinge, u ≤ 0: a step of no more than half the room."""
+    loss = LOSSES["squared_hinge"]()
+    coef, bends = np.array([-4.0, -4.0, -4.0, 0.0]), np.full(4, 2.0)
+    ways, out = np.array([0.5, -2.0, 4.0, 1.0]), np.empty(4)
+    labels, weights = np.ones(4), np.ones(4)
+    over = loops.weigh_by_room(loss, 1.0, coef, bends, ways, labels, weights, -math.inf, 0.0, out)
+    np.testing.assert_allclose(out, [2.0, 1.0, 0.5, 0.0])
+    assert over == 2
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("bias", BIASES)
 def test_directions_solve_the_equation(monkeypatch, bias, layout):
@@ -188,7 +214,10 @@ def test_directions_solve_the_equation(monkeypatch, bias, layout):
     gradients = curvature.ConjugateGradients(oracle, lambda: False, 10**6)
     for directions in (factor, gradients):
         directions.prepare(bends)
-        np.testing.assert_allclose(directions.solve(gradient), found, rtol=1e-5, atol=1e-7)
+        direction, scores = directions.solve(gradient), np.empty(ROWS)
+        np.testing.assert_allclose(direction, found, rtol=1e-5, atol=1e-7)
+        directions.score(direction, scores)
+        np.testing.assert_allclose(scores, columns @ direction, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("bias", BIASES)
@@ -210,9 +239,9 @@ def test_a_factor_comes_in_place_of_dear_conjugate_gradients(monkeypatch, optimu
     made = []
 
     class Noting(curvature.Factor):
-        def prepare(self, bends, sample=False):
+        def prepare(self, *arguments, **options):
             made.append(self)
-            return super().prepare(bends, sample)
+            return super().prepare(*arguments, **options)
 
     monkeypatch.setattr(curvature, "Factor", Noting)
     monkeypatch.setattr(curvature, "factor_cost", lambda oracle: 4.0 * oracle.matrix.n_stored + 2.0)

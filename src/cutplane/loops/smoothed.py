@@ -72,19 +72,37 @@ def shift_to(loss, coef, labels, weights, shift):
 
 
 @jit
-def step_duals(loss, coef, bends, ways, labels, weights, low, high, out):
+def step_duals(loss, unit, coef, bends, ways, labels, weights, low, high, out):
     """out = coef after a full step along the ways, if slopes were linear, within low ≤ u ≤ high.
 
-    Returns how many rows the ends of the domain have held.
+    The slopes of coef change by unit·bends. Returns how many rows the ends of the domain have held.
     """
     held = 0
     for i in range(coef.shape[0]):
         weight = weights[i] * direction(loss, labels[i])
-        u = (coef[i] + bends[i] * ways[i]) / weight
+        u = (coef[i] + unit * bends[i] * ways[i]) / weight
         inside = min(max(u, low), high)
         out[i] = weight * inside if weights[i] > 0.0 else 0.0
         held += u != inside
     return held
+
+
+@jit
+def weigh_by_room(loss, unit, coef, bends, ways, labels, weights, low, high, out):
+    """out = bends, but so much less that a step along the ways takes half a row's room at most.
+
+    The room of a row is what separates its u from the nearest end of the domain. Returns how many
+    rows would be out of the domain after a full step.
+    """
+    over = 0
+    for i in range(coef.shape[0]):
+        weight = weights[i] * direction(loss, labels[i])
+        u = coef[i] / weight
+        step = abs(unit * bends[i] * ways[i] / weight)
+        room = max(0.0, min(u - low, high - u))
+        out[i] = bends[i] if 2.0 * step <= room else bends[i] * (0.5 * room / step)
+        over += step > room
+    return over
 
 
 @jit
@@ -123,6 +141,51 @@ def add_diagonal(values, indices, starts, bends, out):
     for i in range(bends.shape[0]):
         for p in range(starts[i], starts[i + 1]):
             out[indices[p]] += bends[i] * values[p] * values[p]
+
+
+# Dense rows are read from memory once, and four at a time read and write the vectors together. The
+# last row may come twice, the second time with the factor 0.
+
+
+@jit
+def dense_add_moments(x, bends, first, second):
+    """first += Σ bend·x and second += Σ bend·x², by feature."""
+    n, d = x.shape
+    for i in range(0, n, 4):
+        k1, k2, k3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
+        b0 = bends[i]
+        b1 = bends[k1] if i + 1 < n else 0.0
+        b2 = bends[k2] if i + 2 < n else 0.0
+        b3 = bends[k3] if i + 3 < n else 0.0
+        for j in range(d):
+            t0, t1, t2, t3 = b0 * x[i, j], b1 * x[k1, j], b2 * x[k2, j], b3 * x[k3, j]
+            first[j] += (t0 + t1) + (t2 + t3)
+            second[j] += (t0 * x[i, j] + t1 * x[k1, j]) + (t2 * x[k2, j] + t3 * x[k3, j])
+
+
+@jit(reassociate=True)
+def dense_add_product(x, direction, offset, bends, ways, out):
+    """ways = X·direction + offset, out += Σ bend·way·x."""
+    n, d = x.shape
+    for i in range(0, n, 4):
+        k1, k2, k3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
+        s0 = offset
+        s1 = offset
+        s2 = offset
+        s3 = offset
+        for j in range(d):
+            v = direction[j]
+            s0 += x[i, j] * v
+            s1 += x[k1, j] * v
+            s2 += x[k2, j] * v
+            s3 += x[k3, j] * v
+        ways[i], ways[k1], ways[k2], ways[k3] = s0, s1, s2, s3
+        s0 *= bends[i]
+        s1 *= bends[k1] if i + 1 < n else 0.0
+        s2 *= bends[k2] if i + 2 < n else 0.0
+        s3 *= bends[k3] if i + 3 < n else 0.0
+        for j in range(d):
+            out[j] += (s0 * x[i, j] + s1 * x[k1, j]) + (s2 * x[k2, j] + s3 * x[k3, j])
 
 
 # -- small data ---------------------------------------------------------------------------

@@ -19,10 +19,10 @@ import numpy as np
 import scipy.linalg
 
 from ..data.blocks import Block, ColumnMajorBlock, CSRBlock, RowMajorBlock
+from ..data.sums import BlockSum
 from ..exec import SerialExecutor
 from ..loops import smoothed as loops
 from ..objective import RowOracle
-from ..objective.linear import RowProducts
 from . import constants
 
 # Times that the matrix is brought up to date before it is computed anew.
@@ -114,38 +114,42 @@ class ConjugateGradients:
         self._oracle = oracle
         self._out_of_time = out_of_time
         self._most, self._dear = most, False
-        self._features = oracle.dimension
-        self._ways = np.empty(len(oracle.matrix))
-        self._products = RowProducts(
-            oracle.matrix, (oracle.dimension,), oracle.constant, oracle.executor, updates=False
-        )
+        rows = len(oracle.matrix)
+        self._ways, self._scores = np.empty(rows), np.empty(rows)
+        self._products = BlockSum(oracle.matrix, (oracle.dimension,))
+        self._moments = BlockSum(oracle.matrix, (2, oracle.matrix.shape[1]))
 
-    def prepare(self, bends: np.ndarray, sample: bool = False) -> Factor | ConjugateGradients:
+    def prepare(
+        self, bends: np.ndarray, sample: bool = False, near: bool = False
+    ) -> Factor | ConjugateGradients:
         """Take the bends and find the diagonal; there is no sample of rows here.
 
         Returns what gives the direction: this, or a factor if that is the cheaper way.
         """
         if self._dear:
-            return Factor(self._oracle).prepare(bends, sample)
+            return Factor(self._oracle).prepare(bends, sample, near)
         self._bends = bends
-        matrix, features = self._oracle.matrix, self._oracle.matrix.shape[1]
+        matrix, constant = self._oracle.matrix, self._oracle.constant
 
-        def sums(k: int, block: Block) -> np.ndarray:
-            own = bends[matrix.slice(k)]
-            if isinstance(block, CSRBlock):
-                diagonal = np.zeros(features)
-                loops.add_diagonal(*block.arrays(), own, diagonal)
-                return diagonal
+        def sums(k: int, block: Block) -> None:
+            own, out = bends[matrix.slice(k)], self._moments.array(k)
+            out[...] = 0.0
+            if isinstance(block, RowMajorBlock):
+                loops.dense_add_moments(block.x, own, *out)
+                return
+            if self._oracle.free_bias:
+                block.add_gradient(own, out[0])
             if isinstance(block, ColumnMajorBlock):
                 x = block.xt[:, block.first : block.first + block.rows]
-                return np.einsum("ji,ji,i->j", x, x, own, dtype=np.float64)
-            return np.einsum("ij,ij,i->j", block.x, block.x, own, dtype=np.float64)
+                np.einsum("ji,ji,i->j", x, x, own, dtype=np.float64, out=out[1])
+            else:
+                loops.add_diagonal(*block.arrays(), own, out[1])
 
         self._total = float(bends.sum())
-        self._diagonal = 1.0 + sum(matrix.run(sums, self._oracle.executor))
-        if self._oracle.constant:
-            last = 1.0 + self._oracle.constant**2 * self._total
-            self._diagonal = np.append(self._diagonal, last)
+        moments = self._moments.run(sums, self._oracle.executor)[0]
+        self._first, self._diagonal = moments[0].copy(), 1.0 + moments[1]
+        if constant:
+            self._diagonal = np.append(self._diagonal, 1.0 + constant**2 * self._total)
         return self
 
     def judge(self, step: float, done: bool) -> None:
@@ -158,11 +162,12 @@ class ConjugateGradients:
         half its square what it leaves of the gap. If that is ``enough`` the direction is done.
         """
         bias = 0.0
-        residual = -gradient[: self._features]
+        residual = -gradient[: self._oracle.dimension]
         if self._oracle.free_bias and self._total > 0.0:
             bias = -float(gradient[-1]) / self._total
             if bias:
-                residual = residual - bias * self._products.gradient(self._bends)
+                residual = residual - bias * self._first
+        self._scores[:] = bias
         x = np.zeros_like(residual)
         direction = residual / self._diagonal
         size = dot(residual, direction)
@@ -178,6 +183,7 @@ class ConjugateGradients:
             if not bend > 0.0:
                 break
             x += (size / bend) * direction
+            self._scores += (size / bend) * self._ways
             bias -= (size / bend) * mean
             residual = residual - (size / bend) * change
             before, size = size, dot(residual, residual / self._diagonal)
@@ -185,18 +191,34 @@ class ConjugateGradients:
         self.exact = 0.5 * dot(residual, residual) <= enough
         return np.append(x, bias) if self._oracle.free_bias else x
 
+    def score(self, way: np.ndarray, out: np.ndarray) -> None:
+        """The scores of the direction that has been found last, with its bias."""
+        out[:] = self._scores
+
     def _times(self, direction: np.ndarray) -> tuple[np.ndarray, float]:
         """The matrix times a direction, whose bias is the best one: minus the mean of its scores.
 
         Returns that mean, too, in which a row counts by its bend.
         """
-        mean = 0.0
-        self._products.scores(direction, self._ways)
+        matrix, constant, mean = self._oracle.matrix, self._oracle.constant, 0.0
         if self._oracle.free_bias and self._total > 0.0:
-            mean = dot(self._ways, self._bends) / self._total
-            self._ways -= mean
-        self._ways *= self._bends
-        return direction + self._products.gradient(self._ways), mean
+            mean = dot(self._first, direction) / self._total
+        offset = constant * direction[-1] if constant else -mean
+
+        def product(k: int, block: Block) -> None:
+            rows, out = matrix.slice(k), self._products.array(k)
+            bends, ways = self._bends[rows], self._ways[rows]
+            out[...] = 0.0
+            if isinstance(block, RowMajorBlock):
+                loops.dense_add_product(block.x, direction, offset, bends, ways, out)
+            else:
+                block.scores(direction, ways)
+                ways += offset
+                block.add_gradient(bends * ways, out)
+            if constant:
+                out[-1] = constant * dot(bends, ways)
+
+        return direction + self._products.run(product, self._oracle.executor)[0], mean
 
 
 class Factor:
@@ -236,9 +258,12 @@ class Factor:
         # takes as long as to fill them.
         self._sums: list[np.ndarray] = []
 
-    def prepare(self, bends: np.ndarray, sample: bool = False) -> Factor:
-        """Factorise the matrix; with ``sample`` a sample may stand for many rows."""
-        matrix = self._matrix(bends, sample)
+    def prepare(self, bends: np.ndarray, sample: bool = False, near: bool = False) -> Factor:
+        """Factorise the matrix; with ``sample`` a sample may stand for many rows.
+
+        ``near`` tells that the bends are the last ones but for few rows.
+        """
+        matrix = self._matrix(bends, sample, near)
         self._diagonal = np.einsum("ii->i", matrix).copy()
         diagonal = np.einsum("ii->i", matrix)
         free = self._oracle.free_bias
@@ -272,7 +297,14 @@ class Factor:
         way, _ = scipy.linalg.lapack.dpotrs(self._factor, -gradient, lower=0)
         return way if np.all(np.isfinite(way)) else np.zeros_like(gradient)
 
-    def _matrix(self, bends: np.ndarray, sample: bool) -> np.ndarray:
+    def score(self, way: np.ndarray, out: np.ndarray) -> None:
+        """The scores of a direction, with its bias."""
+        free = self._oracle.free_bias
+        self._oracle.score(way[: len(way) - free], out)
+        if free:
+            out += way[-1]
+
+    def _matrix(self, bends: np.ndarray, sample: bool, near: bool) -> np.ndarray:
         """Σ bend·x xᵀ, its lower triangle at least, from a sample of rows where they are many."""
         rows = np.flatnonzero(bends)
         self.exact = not sample or len(rows) <= 2 * self._enough
@@ -286,16 +318,17 @@ class Factor:
             drawn_bends = np.zeros_like(bends)
             drawn_bends[rows] = bends[rows] / chance
             bends = drawn_bends
-        if not (sample and self._steady):
+        if not (sample or near):
             return self._sum(rows, bends)
-        total = self._updated(rows, bends)
+        total = self._updated(rows, bends) if near or self._steady else None
         if total is None:
             self._updates = 0
             total = self._sum(rows, bends)
-        if self._kept is None:
-            self._kept = np.empty_like(total), np.empty_like(bends)
-        np.copyto(self._kept[0], total)
-        np.copyto(self._kept[1], bends)
+        if self.exact or self._steady:  # it may be brought up to date
+            if self._kept is None:
+                self._kept = np.empty_like(total), np.empty_like(bends)
+            np.copyto(self._kept[0], total)
+            np.copyto(self._kept[1], bends)
         return total
 
     def _updated(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray | None:
@@ -321,7 +354,7 @@ class Factor:
         return total
 
     def _sum(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """Σ bend·x xᵀ over some rows, good until the next call."""
+        """Σ bend·x xᵀ over some rows, its lower triangle at least, good until the next call."""
         source = self._oracle.matrix
         self.work += matrix_cost(self._oracle, len(rows))
         total = self._room(0)
@@ -373,7 +406,10 @@ class Factor:
                         own = slice(int(some[0]), int(some[-1]) + 1)
                     roots = np.sqrt(sign * (signed if every else signed[inside]))
                     gathered = self._gather(block, own, roots)
-                    half += sign * (gathered.T @ gathered)
+                    # As for the factor, the lower triangle of rows; in place.
+                    scipy.linalg.blas.dsyrk(
+                        sign, gathered.T, beta=1.0, c=half.T, overwrite_c=1, lower=0
+                    )
 
         self._oracle.executor.run(part, parts)
         for half in halves[1:]:

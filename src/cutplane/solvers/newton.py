@@ -21,7 +21,8 @@ for support vector machine", 2020). For a smooth loss the second term is 0.
         keep the point and the bound of u; stop if the gap is small enough
         if ½|w − v|² ≤ what smoothing costs:  shift ← u, width ← NARROWER·width; u, bends anew
         d ← −(I + Σ bend_i x_i x_iᵀ)⁻¹ (w − v)
-        if a smooth loss can hardly fall:  keep the bound of u + bend·(change of z by d), too
+        if a smooth loss can hardly fall:  keep the bound of u + bend·(change of z by d), too,
+            clipped to the domain; rows that still have room make up for what clipping changes
         w ← w + t·d, t about the minimum along d, at most 1, or 4 for the logistic loss
 
 The matrix and its factor, and conjugate gradients in place of it, are in ``curvature``.
@@ -307,44 +308,75 @@ class NewtonSolver(IterativeSolver):
         """The bound of the dual point that Newton's step aims at.
 
         It solves the equation v = w + way but for clipping. Where C is huge that changes v by far
-        too much. For a smooth loss another solution with the same matrix then gives the rows what
-        is missing, as often as two more of them promise to be enough. With clipped rows it is too
-        early for a bound while the objective still has to ``fall``, and after n bounds in vain n
-        steps are made without one.
+        too much. For a smooth loss the rows that are not clipped then make up for it. A round of
+        that takes about as much work as a step, so it ends if the gap hardly becomes smaller, and
+        after n bounds in vain n steps are made without one.
         """
         enough = self.stop.enough(self.best.primal, self.C)
-        clipped = self._step_duals(self._coef, self._ways)
+        clipped = self._step_duals(self._coef, self._bends, self._ways)
         if self._smooth and clipped:
-            if fall > constants.LITTLE**2 * enough or len(self.trace) < self._next_aim:
+            # A round of conjugate gradients is no cheaper than a step, and less exact.
+            early = fall > constants.LITTLE**2 * enough and not isinstance(directions, Factor)
+            if early or len(self.trace) < self._next_aim:
                 return
             self._aims += 1
             self._next_aim = len(self.trace) + 1 + self._aims
         cut, bound = self._bound_of(self._aim)
-        gap, rate = self.best.primal - bound, constants.LITTLE**2
-        goal, free = self.trial.w + way, self.oracle.free_bias
-        ways = np.empty_like(self._ways)
-        while self._smooth and clipped and gap > enough >= rate**2 * gap and rate < 1.0:
-            rest = goal + self.C * cut.a
-            more = directions.solve(np.append(rest, 0.0) if free else rest)
-            goal = goal + more[: len(goal)]
-            self.oracle.score(more[: len(goal)], ways)
-            ways += float(more[-1]) if free else 0.0
-            # The coefficients of the cut have the sum 0 again.
-            clipped = self._step_duals(self.oracle.score_risk.passes.coef, ways)
+        if not self._smooth:
+            return
+        goal, gap, before = self.trial.w + way, self.best.primal - bound, math.inf
+        while clipped and math.isfinite(gap) and enough < gap <= constants.LITTLE * before:
+            clipped, more = self._make_up(goal + self.C * cut.a, directions)
+            goal = goal + more
             cut, bound = self._bound_of(self._aim)
             before, gap = gap, self.best.primal - bound
-            rate = gap / before
 
-    def _step_duals(self, coef: np.ndarray, ways: np.ndarray) -> int:
+    def _make_up(
+        self, rest: np.ndarray, directions: Factor | ConjugateGradients
+    ) -> tuple[int, np.ndarray]:
+        """Aim at a dual point whose v is nearer to a goal, by what is missing.
+
+        Rows at an end of the domain, or so near that they would be clipped again, count less, or
+        not at all. Returns how many rows are clipped nevertheless, and by what the goal moves.
+        """
+        # The coefficients of the last cut have the sum 0.
+        coef, bends, free = self.oracle.score_risk.passes.coef, self._bends, self.oracle.free_bias
+        missing = np.append(rest, 0.0) if free else rest
+        ways = np.empty_like(self._ways)
+
+        def solve() -> np.ndarray:
+            more = directions.solve(missing)
+            directions.score(more, ways)
+            return more[: len(rest)]
+
+        more = solve()
+        weighed = np.empty_like(bends)
+        if self._over_rows(loops.weigh_by_room, coef, bends, ways, weighed):
+            bends = weighed
+            directions = directions.prepare(bends, near=True)
+            more = solve()
+        return self._step_duals(coef, bends, ways), more
+
+    def _step_duals(self, coef: np.ndarray, bends: np.ndarray, ways: np.ndarray) -> int:
         """Aim at coefficients after a step along the ways; returns how many rows are clipped."""
+        return self._over_rows(loops.step_duals, coef, bends, ways, self._aim)
+
+    def _over_rows(
+        self,
+        loop: Callable[..., int],
+        coef: np.ndarray,
+        bends: np.ndarray,
+        ways: np.ndarray,
+        out: np.ndarray,
+    ) -> int:
+        """Call a loop that moves coefficients along the ways; returns the rows that it counts."""
         targets = self.oracle.targets
         low, high = self._loss.domain
         unit = targets.total / self.C
 
         def part(rows: slice) -> int:
-            own = coef[rows], unit * self._bends[rows], ways[rows], *self._smoothed(rows)[:2]
-            clipped: int = loops.step_duals(self._loss, *own, low, high, self._aim[rows])
-            return clipped
+            own = coef[rows], bends[rows], ways[rows], *self._smoothed(rows)[:2]
+            return loop(self._loss, unit, *own, low, high, out[rows])
 
         return sum(self.oracle.score_risk.run(part))
 
@@ -364,12 +396,11 @@ class NewtonSolver(IterativeSolver):
 
         Returns the step, and by how much the smoothed objective would fall if it were quadratic.
         """
+        with self.watch.phase("scores"):
+            directions.score(way, self._ways)
         bias_way = 0.0
         if self.oracle.free_bias:
             way, bias_way = way[:-1], float(way[-1])
-        with self.watch.phase("scores"):
-            self.oracle.score(way, self._ways)
-        self._ways += bias_way
         fall = -0.5 * dot(self._gradient, way)
         enough = self.stop.enough(self.best.primal, self.C)
         if self._smooth and directions.exact and fall <= enough:
