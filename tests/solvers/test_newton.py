@@ -147,6 +147,20 @@ def test_when_interior_point_steps_begin(monkeypatch, optima, cost):
     assert ("interior" in result.timings) == (cost < 2.0)
 
 
+def test_newtons_steps_go_on_from_a_good_point(monkeypatch):
+    """At first they do not get below the start. Only their work may end them."""
+    monkeypatch.setattr("cutplane.solvers.base.STALLED_ITERATIONS", 1)
+    monkeypatch.setattr(module, "interior_cost", lambda oracle, sums=0: 1e12)
+    X, y, weights = problem()
+    known = run(NewtonSolver, make_oracle(X, y, weights), 1e4, relative=1e-4)
+    solver = NewtonSolver(make_oracle(X, y, weights), 1e4, StopRule(relative=1e-6))
+    result = solver.run(start=known.w)
+    assert result.status is Status.CONVERGED
+    assert "interior" not in result.timings
+    first, later = result.trace[2], result.trace[5]
+    assert (first.primal, first.dual) == (later.primal, later.dual)
+
+
 def test_interior_point_steps_where_newtons_stall(monkeypatch, optima):
     """And they may be behind what is known for a while."""
     monkeypatch.setattr("cutplane.solvers.base.STALLED_ITERATIONS", 1)
@@ -343,9 +357,8 @@ def test_a_start_near_the_end_is_used():
     assert again.run(start=found.w).n_iter <= found.n_iter
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
-def test_rare_features_that_a_sample_of_rows_misses(loss):
-    """Directions are far too long in them: 67 and 1348 steps if the samples do not grow."""
+def rows_with_rare_features():
+    """20,000 rows of ones: 150 features in every fifth row and 150 in about four rows each."""
     rng = np.random.default_rng(0)
     often, rarely = (
         scipy.sparse.random_array((20_000, 150), density=density, rng=rng, format="csr")
@@ -353,13 +366,29 @@ def test_rare_features_that_a_sample_of_rows_misses(loss):
     )
     X = scipy.sparse.hstack([often, rarely], format="csr")
     X.data[:] = 1.0
-    scores = X @ rng.normal(size=300)
+    return X, X @ rng.normal(size=300), rng
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_rare_features_that_a_sample_of_rows_misses(loss):
+    """Directions are far too long in them: 67 and 1348 steps if the samples do not grow."""
+    X, scores, rng = rows_with_rare_features()
     y = np.where(scores + rng.logistic(size=len(scores)) > np.median(scores), 1.0, -1.0)
     found = NewtonSolver(
         make_oracle(X, y, np.ones(len(y)), loss, "free"), 1e4 * len(y), StopRule(relative=1e-3)
     ).run()
     assert found.status is Status.CONVERGED
     assert found.n_iter <= 20
+
+
+def test_short_steps_on_hard_margins_enlarge_the_sample():
+    """96 steps, half of them interior point steps, if the sample does not grow."""
+    X, scores, _ = rows_with_rare_features()
+    y = np.where(scores > np.median(scores), 1.0, -1.0)
+    found = NewtonSolver(make_oracle(X, y), 1e6, StopRule(relative=1e-3)).run()
+    assert found.status is Status.CONVERGED
+    assert "interior" not in found.timings
+    assert found.n_iter <= 60
 
 
 @pytest.mark.parametrize("layout", ["dense", "columns", "csr"])

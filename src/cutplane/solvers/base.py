@@ -140,7 +140,7 @@ class IterativeSolver(ABC):
 
     Attributes
     ----------
-    begun : int
+    begun : float
         Iterations until the one from which on the run is expected to make progress.
     creeping : float
         The part of the gap that ``STALLED_ITERATIONS`` must close, or the run ends.
@@ -159,7 +159,7 @@ class IterativeSolver(ABC):
         self.stop = stop
         self.observer = observer
         self.watched = observer is not None
-        self.begun = 0
+        self.begun = 0.0
         self.creeping = CREEPING
         self.line_tolerance = LINE_TOLERANCE
         self.watch = Stopwatch()

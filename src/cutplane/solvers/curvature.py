@@ -27,6 +27,8 @@ from . import constants
 
 # Times that the matrix is brought up to date before it is computed anew.
 MOST_UPDATES = 30
+# A step on a loss with kinks that counts as short.
+SHORT = 0.5
 # Bytes of the matrix at most.
 MATRIX_BYTES = 1 << 29
 # A dense product of matrices, or a factor, runs so many times as fast as a loop over rows.
@@ -253,7 +255,8 @@ class Factor:
         self._ranks: np.ndarray = np.empty(0, np.float32)
         self._kept: tuple[np.ndarray, np.ndarray] | None = None  # the last matrix and its bends
         self._updates = 0
-        self.work = 0.0
+        self.work = self._last_work = 0.0
+        self._in_vain = 0.0  # work of short steps with samples of this size
         # The matrix, then a sum for every part but the first one. To have new ones in every step
         # takes as long as to fill them.
         self._sums: list[np.ndarray] = []
@@ -282,13 +285,21 @@ class Factor:
     def judge(self, step: float, done: bool) -> None:
         """Learn how long a step along the last direction was, and whether only a bound is missing.
 
-        If no row of a sample has some feature, the direction is far too long in that feature, and
-        only a tiny step is possible. The next sample then has twice as many rows. For a loss with
-        kinks a short step says nothing, because kinks shorten steps as well. The bound of the point
-        that a step aims at takes the matrix of all rows, to which larger samples lead.
+        A sample may mislead. If none of its rows has some feature, the direction is far too long in
+        that feature, and only a tiny step is possible. The next sample then has twice as many rows.
+        For a loss with kinks one short step says nothing, because kinks shorten steps as well. Its
+        sample is doubled once short steps have taken as much work as the larger sum would take. The
+        bound of the point that a step aims at takes the matrix of all rows, to which larger samples
+        lead.
         """
-        if done or (step < constants.LITTLE and not self._kinks):
+        if self._kinks and not self.exact and step < SHORT:
+            self._in_vain += self._last_work + 3.0 * self._oracle.matrix.n_stored
+            misled = self._in_vain >= matrix_cost(self._oracle, 2.0 * self._enough)
+        else:
+            misled = not self._kinks and step < constants.LITTLE
+        if done or misled:
             self._enough *= 2.0
+            self._in_vain = 0.0
 
     def solve(self, gradient: np.ndarray, enough: float = 0.0) -> np.ndarray:
         """The direction for a gradient, exact whatever is ``enough``; zeros if there is none."""
@@ -356,7 +367,8 @@ class Factor:
     def _sum(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """Σ bend·x xᵀ over some rows, its lower triangle at least, good until the next call."""
         source = self._oracle.matrix
-        self.work += matrix_cost(self._oracle, len(rows))
+        self._last_work = matrix_cost(self._oracle, len(rows))
+        self.work += self._last_work
         total = self._room(0)
         total[...] = 0.0
         if source.whole is not None:
