@@ -70,33 +70,42 @@ def running_sums(positives, positives_low, negatives, negatives_low, missed, ala
 
 @jit(inline=True)
 def _gain(weights, wrong, all_of, b, step):
-    """A number with the sign of V(b + 1) − V(b), and the size of what it sums.
+    """A number with the sign of V(b + 1) − V(b).
 
-    The loss at b is (wrong + c·b)/(all_of + (c − t)·b). Both numbers are the gain times the two
+    The loss at b is (wrong + c·b)/(all_of + (c − t)·b). The number is the gain times the two
     denominators, so nothing is divided.
     """
     alarm = weights[1]
     slope = alarm - weights[3]
     here = all_of + slope * b
-    there = here + slope
-    both = here * there
-    sizes = (wrong + alarm * b) * there + (wrong + alarm * (b + 1)) * here
-    return alarm * all_of - wrong * slope + step * both, sizes + abs(step) * both
+    return alarm * all_of - wrong * slope + step * (here * (here + slope))
+
+
+@jit(inline=True)
+def _size(weights, wrong, all_of, b, step):
+    """The size of what ``_gain`` sums."""
+    alarm = weights[1]
+    here = all_of + (alarm - weights[3]) * b
+    there = here + (alarm - weights[3])
+    losses = (wrong + alarm * b) * there + (wrong + alarm * (b + 1)) * here
+    return losses + abs(step) * (here * there)
+
+
+@jit(inline=True)
+def _gains(weights, wrong, all_of, b, step, share):
+    """Whether V gains more from b to b + 1 than this share of what it sums."""
+    gain = _gain(weights, wrong, all_of, b, step)
+    if share == 0.0:
+        return gain > 0.0
+    return gain > share * _size(weights, wrong, all_of, b, step)
 
 
 @jit(inline=True)
 def _first_below(weights, wrong, all_of, steps, b, share):
     """The first b from which on V gains no more than this share of what it sums; from ``b`` on."""
-    start = b
-    while b < steps.shape[0]:
-        gain, size = _gain(weights, wrong, all_of, b, steps[b])
-        if gain <= share * size:
-            break
+    while b < steps.shape[0] and _gains(weights, wrong, all_of, b, steps[b], share):
         b += 1
-    while 0 < b <= start:
-        gain, size = _gain(weights, wrong, all_of, b - 1, steps[b - 1])
-        if gain > share * size:
-            break
+    while b > 0 and not _gains(weights, wrong, all_of, b - 1, steps[b - 1], share):
         b -= 1
     return b
 
@@ -128,9 +137,10 @@ def worst_of_ratio(weights, g, h, steps, rounding):
         value = loss * (1.0 + rounding) + g[a] + h[first]
         if rounding > 0.0 and first < n:
             last = _first_below(weights, wrong, all_of, steps, max(first, last), -rounding)
-            gain, size = _gain(weights, wrong, all_of, first, steps[first])
+            gain = _gain(weights, wrong, all_of, first, steps[first])
+            gain += rounding * _size(weights, wrong, all_of, first, steps[first])
             here = all_of + (weights[1] - weights[3]) * first
-            most = (gain + rounding * size) / (here * (here + weights[1] - weights[3]))
+            most = gain / (here * (here + weights[1] - weights[3]))
             value += (last - first) * max(0.0, most)
         visited += 2 + abs(first + last - before)
         if value >= best:  # among equal tables the one with the most true positives wins

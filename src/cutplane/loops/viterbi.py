@@ -103,29 +103,33 @@ def best_last(alpha, finish):
 @jit
 def forward(scores, a, b, second, transitions, begin, truth, cost, work, alpha):
     """Write the best prefixes of the tokens a, …, b − 1. Every wrong label adds ``cost``."""
-    pairs = second.shape[0] > 0
     labels = scores.shape[1]
-    alpha[0] = -np.inf  # for second order: there is no label before the first token
+    # In this order of additions, equal labels stay equal in spite of rounding errors.
+    if second.shape[0] == 0:
+        for t in range(a, b):
+            here = alpha[t - a, 0]
+            if t == a:
+                here[:] = begin
+            else:
+                advance(transitions, alpha[t - 1 - a, 0], here)
+            for k in range(labels):
+                here[k] += scores[t, k] + cost
+            here[truth[t]] -= cost
+        return
+    alpha[0] = -np.inf  # there is no label before the first token
     for t in range(a, b):
         before = alpha[t - 1 - a]
-        for j in range(labels if pairs and t > a else 1):  # for second order the label before
+        for j in range(labels if t > a else 1):  # the label before
             if t == a:
                 work[:] = begin
-            elif not pairs:
-                advance(transitions, before[0], work)
             elif t == a + 1:
                 work[:] = before[j, 0] + transitions[j]
             else:
                 advance(second[j], before[j], work)
                 work += transitions[j]
             for k in range(labels):
-                # In this order of additions, equal labels stay equal in spite of rounding errors.
-                best = work[k] + (scores[t, k] + cost)
-                best -= cost if k == truth[t] else 0.0
-                if pairs:
-                    alpha[t - a, k, j] = best
-                else:
-                    alpha[t - a, 0, k] = best
+                alpha[t - a, k, j] = work[k] + (scores[t, k] + cost)
+            alpha[t - a, truth[t], j] -= cost
 
 
 @jit
@@ -265,17 +269,30 @@ def most_violated(
 
 
 @jit
-def slope(start, end, truth, path):
-    """Σ_t (e_t[path_t] − e_t[truth_t]) with e = end − start: a slope on the line of two points.
+def slope(start, end, starts, first, last, second, transitions, begin, finish, truth, path):
+    """Sum of score(path) − score(truth) of the sequences first, …, last − 1.
 
-    Tokens with the true label add nothing.
+    The emissions are end − start: the sum is a slope on the line of two points, if the other
+    weights are differences, too.
     """
     total = 0.0
-    for t in range(path.shape[0]):
-        z = path[t]
-        y = truth[t]
-        if z != y:
-            total += (end[t, z] - start[t, z]) - (end[t, y] - start[t, y])
+    for s in range(first, last):
+        a = starts[s]
+        b = starts[s + 1]
+        same = True  # the label before is that of the truth
+        for t in range(a, b):
+            z = path[t]
+            y = truth[t]
+            if z != y:
+                total += (end[t, z] - start[t, z]) - (end[t, y] - start[t, y])
+                total += begin[z] - begin[y] if t == a else 0.0
+                total += finish[z] - finish[y] if t == b - 1 else 0.0
+            if t > a and not (same and z == y):
+                total += transitions[path[t - 1], z] - transitions[truth[t - 1], y]
+            if second.shape[0] > 0 and t > a + 1:
+                total += second[path[t - 1], path[t - 2], z]
+                total -= second[truth[t - 1], truth[t - 2], y]
+            same = z == y
     return total
 
 

@@ -87,6 +87,7 @@ class MeasureRisk(ListwiseRisk):
         self._order = ScoreOrder(self.rows)
         self._ranked = np.empty(self.total, np.uint32)
         self._ranked_scores = np.empty(self.total)
+        self._nothing = np.zeros(self.total)
 
     @abstractmethod
     def loss(self, true_positives: int, false_positives: int) -> float:
@@ -114,7 +115,7 @@ class MeasureRisk(ListwiseRisk):
         order = self._order.sort(scores, executor)
         p = self.positives
         loops.split(order, self._copies, scores, p, self._ranked, self._ranked_scores)
-        table = self.worst(Ranked(self._ranked_scores, np.zeros(self.total)), 0.0)
+        table = self.worst(Ranked(self._ranked_scores, self._nothing), 0.0)
         _, a, b = table
         ranked = (self._ranked, self._ranked_scores, p)
         change = loops.coefficients(*ranked, a, b, *self.rates(table), scores, coef)
@@ -188,7 +189,9 @@ class TableRisk(MeasureRisk):
         missed, alarms = self.running_sums(scores)
         if not (np.isfinite(missed[0]) and np.isfinite(alarms[-1])):
             return Worst(np.inf, self.positives, 0)  # the sums of such scores may be NaN
-        g, h = missed / -self.total, alarms / self.total
+        missed /= -self.total
+        alarms /= self.total
+        g, h = missed, alarms
         if rounding > 0.0:
             g, h = g + rounding * np.abs(g), h + rounding * np.abs(h)
         return self.tables.worst(g, h, scores, rounding)

@@ -300,24 +300,12 @@ class LabelledChains:
         executor: Executor,
     ) -> list[float]:
         """The derivative of the plane of a labelling by chunk, from start to end."""
-        plain = self._plain.pack(way._replace(emissions=np.empty(0)))
 
         def task(k: int) -> float:
-            first, last = self.chunks.bounds[k]
-            here = slice(self.starts[first], self.starts[last])
-            emissions = viterbi.slope(start[here], end[here], self.truth[here], path[here])
-            counts = self._counts(k, path)
-            return self.weight * emissions + float(np.einsum("i,i->", counts, plain))
+            own = *self.chunks.bounds[k], *way[1:], self.truth, path
+            return self.weight * float(viterbi.slope(start, end, self.starts, *own))
 
         return executor.run(task, len(self.chunks.bounds))
-
-    def _counts(self, k: int, path: np.ndarray) -> np.ndarray:
-        """A chunk's part of the mean counts of a labelling minus the mean counts of the truth."""
-        counts = np.zeros(self._plain.dimension)
-        parts = self._plain.unpack(counts)[1:]
-        own = self.truth, self.weight, path
-        viterbi.add_counts(self.starts, *self.chunks.bounds[k], *own, *parts)
-        return counts
 
     def count_sums(self, path: np.ndarray, executor: Executor) -> list[ChainWeights]:
         """Mean counts of a labelling minus those of the truth, for all weights but the emissions'.
@@ -325,7 +313,15 @@ class LabelledChains:
         There is an entry for each node of the tree of parts: one, if this process has all parts.
         """
         chunks = self.chunks
-        partials = executor.run(lambda k: self._counts(k, path), len(chunks.bounds))
+        own = self.truth, self.weight, path
+
+        def task(k: int) -> np.ndarray:
+            counts = np.zeros(self._plain.dimension)
+            parts = self._plain.unpack(counts)[1:]
+            viterbi.add_counts(self.starts, *chunks.bounds[k], *own, *parts)
+            return counts
+
+        partials = executor.run(task, len(chunks.bounds))
         return [self._plain.unpack(total) for total in chunks.sums.add(partials)]
 
 
