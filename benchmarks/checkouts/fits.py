@@ -163,7 +163,8 @@ def _case(report: Report, fit: Fit, olds: list[dict[str, Any]], news: list[dict[
 def _means(report: Report) -> None:
     """A case for each suite: the geometric mean of its quotients."""
     for suite in dict.fromkeys(fit.suite for fit in _fits()):
-        found = [c["quotient"] for c in report.cases if c.get("suite") == suite and "before" in c]
+        cases = [c for c in report.content["cases"] if c.get("suite") == suite]
+        found = [c["quotient"] for c in cases if "before" in c]
         if found:
             mean = float(np.exp(np.mean(np.log(found))))
             what = f"{suite}, geometric mean"

@@ -39,6 +39,7 @@ STAGES = {
     (DESCENT, NEWTON): {"cost": 1e-9, "cheap": False},
     (DESCENT, NEWTON, PLANES): {"cost": 1e-9, "cheap": False, "tired": True},
     (PLANES,): {"cost": math.inf, "cheap": False, "on_disk": True},
+    (PLANES, NEWTON): {"cost": 1e-9, "cheap": False, "on_disk": True},
 }
 NAMES = ["-".join(stage.__name__.removesuffix("Solver") for stage in stages) for stages in STAGES]
 every_way = pytest.mark.parametrize("stages", STAGES, ids=NAMES)
@@ -188,6 +189,21 @@ def test_who_goes_first(loss):
     assert first_stage(on_disk(oracle_of(text_like(), loss=loss))) is PLANES
 
 
+def test_newtons_method_after_cutting_planes_on_disk(monkeypatch):
+    """Cutting planes take 245 iterations here. Newton's method is less work than most of them."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(5000, 200, 0.05, "csr", rng=rng)
+    scores = X @ rng.normal(size=200)
+    y = np.where(scores + 0.3 * scores.std() * rng.normal(size=5000) > 0.0, 1.0, -1.0)
+    solver, result = solve(on_disk(oracle_of(X, y)), 1e6, relative=1e-3)
+    assert result.status is Status.CONVERGED
+    assert solver.stages == (PLANES, NEWTON)
+    assert result.n_iter <= 60
+    monkeypatch.setattr(choose, "MOST_ON_DISK", 200**2)
+    solver, _ = solve(on_disk(oracle_of(X, y)), 1e6, relative=1e-3)
+    assert solver.stages == (PLANES,)
+
+
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_descent_where_rows_hardly_move_their_own_scores(scale):
     """c_i·|x_i|² is C·30/20,000 here, and the same if x is longer and C smaller."""
@@ -235,13 +251,11 @@ def gives_up(monkeypatch, course, cost):
     """Whether descent ends in a course of (work, relative gap)."""
     oracle = oracle_of(text_like())
     solver = AutoSolver(oracle, 1.0, StopRule(relative=1e-3))
-    descent = DESCENT(oracle, 1.0, solver.stop, np.random.default_rng(0))
     monkeypatch.setattr(choose, "newton_cost", lambda *_: cost)
     monkeypatch.setattr(solver, "_observe", solver.trace.append)
     for work, gap in course:
-        monkeypatch.setattr(DESCENT, "passes", work)
         record = Iteration(len(solver.trace) + 1, 1.0, 1.0 - gap, 1.0, 1.0, 1, 0.0)
-        if solver._observe_descent(oracle, descent, record):
+        if solver._observe_first(oracle, lambda work=work: work, record):
             return True
     return False
 

@@ -35,7 +35,8 @@ takes over if the remaining log(gap/tolerance) takes longer at this pace than Ne
 first passes tell little, so the solver waits for LITTLE of the cost of Newton's method. That
 method then starts without the point of descent, which would not speed it up. STEPS are for an
 objective about as large as at w = 0. A smaller objective needs a smaller width in the end, and so
-more steps.
+more steps. Cutting planes on disk are judged in the same way: an iteration computes the scores and
+a cut, and counts as a pass.
 
 Cutting planes are also the last resort, if rounding has stopped the other solvers. They do not
 follow descent where Newton's method is too large: then descent has no limit.
@@ -47,7 +48,7 @@ changes the solver.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TypeGuard
@@ -70,6 +71,9 @@ SMALL, SMALL_STEP = 1 << 18, 1 << 25
 # With fewer products in a step, or a smaller relative gap to reach, the compiled call takes less
 # than descent's calls from Python, even if few passes are expected.
 SHORT_STEP, ROUGH = 1 << 22, 1e-4
+# Numbers in a matrix of Newton's method for data on disk, unless that method is cheap. With the
+# parts of its sum, about eleven such matrices are in memory, 370 MB.
+MOST_ON_DISK = 1 << 22
 
 
 class AutoSolver(IterativeSolver):
@@ -159,18 +163,27 @@ class AutoSolver(IterativeSolver):
             if small and (short or not _is_easy(oracle, C)):
                 yield SmallNewtonSolver(oracle, C, stop, self._observe, warm)
             cheap = _is_cheap(oracle, C, cost)
+            if not (in_memory or cheap) and (features + 1) ** 2 > MOST_ON_DISK:
+                cost = math.inf
             if in_memory and not cheap:
                 descent = CoordinateSolver(oracle, C, stop, self._rng, dual_point=warm)
-                descent.observer = partial(self._observe_descent, oracle, descent)
+                descent.observer = partial(self._observe_first, oracle, lambda: descent.passes)
                 if cost == math.inf:  # cutting planes in as many dimensions would take longer
                     descent.most_passes = math.inf
                 yield descent
                 warm = None
-            if cheap or (in_memory and cost < math.inf):
+            elif cost < math.inf and not cheap:
+                planes = self._cutting_planes()
+                planes.observer = partial(self._observe_first, oracle, lambda: len(planes.trace))
+                yield planes
+            if cheap or cost < math.inf:
                 yield NewtonSolver(oracle, C, stop, self._observe, warm)
+        yield self._cutting_planes()
+
+    def _cutting_planes(self) -> IterativeSolver:
         from .cutting_plane import AdaptivePosition, BundleSolver  # few runs need them
 
-        yield BundleSolver(oracle, C, stop, AdaptivePosition(), self._observe)
+        return BundleSolver(self.oracle, self.C, self.stop, AdaptivePosition(), self._observe)
 
     @property
     def _rng(self) -> np.random.Generator:
@@ -201,26 +214,26 @@ class AutoSolver(IterativeSolver):
         self.trace.append(record)
         return self.observer is not None and bool(self.observer(record))
 
-    def _observe_descent(
-        self, oracle: RowOracle, descent: CoordinateSolver, record: Iteration
+    def _observe_first(
+        self, oracle: RowOracle, work: Callable[[], float], record: Iteration
     ) -> bool:
-        """Stop descent where Newton's method will be done before it."""
+        """Stop a solver, whose work is in passes, where Newton's method will be done before it."""
         if self._observe(record):
             return True
-        now, work = self.trace[-1], descent.passes
+        now, done = self.trace[-1], work()
         enough = self.stop.enough(now.primal, self.C)
         if now.gap <= enough or enough <= 0.0:
             return False
         left = math.log(now.gap / enough)
-        pace = (math.log(now.primal / enough) - left) / work
-        recent = [known for known in self._course if known[0] <= 0.5 * work]
+        pace = (math.log(now.primal / enough) - left) / done
+        recent = [known for known in self._course if known[0] <= 0.5 * done]
         if recent:
             then, left_then = recent[-1]
-            pace = max(pace, (left_then - left) / (work - then))
-        self._course.append((work, left))
+            pace = max(pace, (left_then - left) / (done - then))
+        self._course.append((done, left))
         cost = newton_cost(oracle, self.C, now.primal)
         to_come = left / pace if pace > 0.0 else math.inf
-        self._gave_up = work >= constants.LITTLE * cost and to_come > cost
+        self._gave_up = done >= constants.LITTLE * cost and to_come > cost
         return self._gave_up
 
 
