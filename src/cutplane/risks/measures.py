@@ -226,23 +226,31 @@ class TopRisk(MeasureRisk):
         super().__init__(labels, multiplicity=multiplicity)
         self.k = self.positives if k is None else k
         self.recall = recall
+        self._most, fewest = min(self.k, self.positives), max(0, self.k - self.negatives)
+        # For every number of true positives, from the largest one down: the rows that it exchanges
+        # for others, and the shares of all false positives and all false negatives that these are.
+        # If there are none of these, nothing is exchanged.
+        a = np.arange(self._most, fewest - 1, -1)
+        exchanged = self._most - a
+        self._losses = exchanged / self._size
+        self._alarm_share = exchanged / (np.maximum(self.k - a, 1) * self.total)
+        self._miss_share = exchanged / (np.maximum(self.positives - a, 1) * self.total)
 
     def loss(self, true_positives: int, false_positives: int) -> float:
         return 1.0 - true_positives / self._size
 
     def worst(self, scores: Ranked, rounding: float) -> Worst:
         missed, alarms = self.running_sums(scores)
-        most = min(self.k, self.positives)
-        a = np.arange(most, max(0, self.k - self.negatives) - 1, -1)
-        b, f, exchanged = self.k - a, self.positives - a, most - a
-        # b or f may be 0, but only without an exchange; then the numerator is 0, too.
-        false_positives = alarms[b] * (exchanged / (np.maximum(b, 1) * self.total))
-        false_negatives = missed[a] * (exchanged / (np.maximum(f, 1) * self.total))
-        values = exchanged / self._size + false_positives - false_negatives
-        values += rounding * (np.abs(values) + np.abs(false_positives) + np.abs(false_negatives))
+        count, first = len(self._losses), self.k - self._most
+        false_positives = alarms[first : first + count] * self._alarm_share
+        false_negatives = missed[: self._most + 1][::-1][:count] * self._miss_share
+        values = self._losses + false_positives - false_negatives
+        if rounding > 0.0:
+            sizes = np.abs(values) + np.abs(false_positives) + np.abs(false_negatives)
+            values += rounding * sizes
         best = int(np.argmax(values))
-        least = (self._size - most) / self._size
-        return Worst(least + float(values[best]), int(a[best]), int(b[best]))
+        least = (self._size - self._most) / self._size
+        return Worst(least + float(values[best]), self._most - best, first + best)
 
     def rates(self, table: Worst) -> tuple[float, float]:
         alarms, missed = table.false_positives, self.positives - table.true_positives
