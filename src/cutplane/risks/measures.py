@@ -141,13 +141,16 @@ class MeasureRisk(ListwiseRisk):
         value = 0.0 if value < 0.0 else value
         return value * (1.0 + MANY * ROUNDING)
 
-    def running_sums(self, scores: Ranked) -> tuple[np.ndarray, np.ndarray]:
+    def running_sums(
+        self, scores: Ranked, most: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """For every a the sum of all positives' scores but the a highest, and for every b the sum
-        of the b highest negatives' scores: shapes (p + 1,) and (n + 1,).
+        of the b highest negatives' scores: shapes (p + 1,) and (n + 1,), or (most + 1,).
         """
         p, (high, low) = self.positives, scores
-        missed, alarms = np.empty(p + 1), np.empty(self.negatives + 1)
-        loops.running_sums(high[:p], low[:p], high[p:], low[p:], missed, alarms)
+        last = self.total if most is None else p + most
+        missed, alarms = np.empty(p + 1), np.empty(last - p + 1)
+        loops.running_sums(high[:p], low[:p], high[p:last], low[p:last], missed, alarms)
         return missed, alarms
 
     def digest(self) -> bytes:
@@ -240,9 +243,9 @@ class TopRisk(MeasureRisk):
         return 1.0 - true_positives / self._size
 
     def worst(self, scores: Ranked, rounding: float) -> Worst:
-        missed, alarms = self.running_sums(scores)
         count, first = len(self._losses), self.k - self._most
-        false_positives = alarms[first : first + count] * self._alarm_share
+        missed, alarms = self.running_sums(scores, first + count - 1)
+        false_positives = alarms[first:] * self._alarm_share
         false_negatives = missed[: self._most + 1][::-1][:count] * self._miss_share
         values = self._losses + false_positives - false_negatives
         if rounding > 0.0:
