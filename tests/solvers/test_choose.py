@@ -248,7 +248,7 @@ def test_steps_of_newtons_method_by_the_objective():
 
 
 def gives_up(monkeypatch, course, cost):
-    """Whether descent ends in a course of (work, relative gap)."""
+    """Whether the first solver ends in a course of (work, relative gap)."""
     oracle = oracle_of(text_like())
     solver = AutoSolver(oracle, 1.0, StopRule(relative=1e-3))
     monkeypatch.setattr(choose, "newton_cost", lambda *_: cost)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -90,3 +92,22 @@ def test_a_tie_with_the_truth_is_the_truth():
     arguments = (scores, np.array([0, 1]), 0, 1, *chain, np.array([0]), 1.0, True)
     assert viterbi.most_violated(*arguments, np.empty((1, 1, 2)), path) == (0.0, 0.0)
     assert path.tolist() == [0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("order", ORDERS)
+def test_slope(order, seed):
+    """The difference of two labellings' scores with emissions end − start, by sequence."""
+    start, starts, chain, truth = setting(order, 3, seed, whole=False)
+    rng = np.random.default_rng(seed)
+    end = rng.normal(size=start.shape)
+    path = np.where(rng.random(len(truth)) < 0.5, truth, rng.integers(0, 3, len(truth)))
+    parts = [slice(a, b) for a, b in pairwise(starts[1:])]
+    expected = sum(
+        chain_score((end - start)[part], chain, path[part])
+        - chain_score((end - start)[part], chain, truth[part])
+        for part in parts
+        if part.stop > part.start
+    )
+    found = viterbi.slope(start, end, starts, 1, len(LENGTHS), *chain, truth, path)
+    assert found == pytest.approx(expected, abs=1e-12)

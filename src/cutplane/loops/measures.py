@@ -85,8 +85,9 @@ def _gain(weights, wrong, all_of, b, step):
 def _size(weights, wrong, all_of, b, step):
     """The size of what ``_gain`` sums."""
     alarm = weights[1]
-    here = all_of + (alarm - weights[3]) * b
-    there = here + (alarm - weights[3])
+    slope = alarm - weights[3]
+    here = all_of + slope * b
+    there = here + slope
     losses = (wrong + alarm * b) * there + (wrong + alarm * (b + 1)) * here
     return losses + abs(step) * (here * there)
 
@@ -105,6 +106,8 @@ def _first_below(weights, wrong, all_of, steps, b, share):
     """The first b from which on V gains no more than this share of what it sums; from ``b`` on."""
     while b < steps.shape[0] and _gains(weights, wrong, all_of, b, steps[b], share):
         b += 1
+    # This ends at once after a step forward. To ask about that first takes longer: a processor
+    # cannot predict the answer.
     while b > 0 and not _gains(weights, wrong, all_of, b - 1, steps[b - 1], share):
         b -= 1
     return b

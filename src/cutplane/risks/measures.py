@@ -87,7 +87,7 @@ class MeasureRisk(ListwiseRisk):
         self._order = ScoreOrder(self.rows)
         self._ranked = np.empty(self.total, np.uint32)
         self._ranked_scores = np.empty(self.total)
-        self._nothing = np.zeros(self.total)
+        self._nothing = np.zeros(self.total)  # the second numbers of these scores
 
     @abstractmethod
     def loss(self, true_positives: int, false_positives: int) -> float:
@@ -189,14 +189,14 @@ class TableRisk(MeasureRisk):
         return float(self.tables.losses(np.array(true_positives), np.array(false_positives)))
 
     def worst(self, scores: Ranked, rounding: float) -> Worst:
-        missed, alarms = self.running_sums(scores)
-        if not (np.isfinite(missed[0]) and np.isfinite(alarms[-1])):
+        g, h = self.running_sums(scores)
+        if not (np.isfinite(g[0]) and np.isfinite(h[-1])):
             return Worst(np.inf, self.positives, 0)  # the sums of such scores may be NaN
-        missed /= -self.total
-        alarms /= self.total
-        g, h = missed, alarms
+        g /= -self.total
+        h /= self.total
         if rounding > 0.0:
-            g, h = g + rounding * np.abs(g), h + rounding * np.abs(h)
+            g += rounding * np.abs(g)
+            h += rounding * np.abs(h)
         return self.tables.worst(g, h, scores, rounding)
 
     def _name(self) -> tuple[object, ...]:
@@ -230,9 +230,9 @@ class TopRisk(MeasureRisk):
         self.k = self.positives if k is None else k
         self.recall = recall
         self._most, fewest = min(self.k, self.positives), max(0, self.k - self.negatives)
-        # For every number of true positives, from the largest one down: the rows that it exchanges
-        # for others, and the shares of all false positives and all false negatives that these are.
-        # If there are none of these, nothing is exchanged.
+        # For every number a of true positives, from the largest one down: what the exchanged rows
+        # add to the loss, and 1/m times the share of the false positives, and of the false
+        # negatives, that they are. Where there are no such rows, none are exchanged.
         a = np.arange(self._most, fewest - 1, -1)
         exchanged = self._most - a
         self._losses = exchanged / self._size

@@ -217,7 +217,7 @@ class AutoSolver(IterativeSolver):
     def _observe_first(
         self, oracle: RowOracle, work: Callable[[], float], record: Iteration
     ) -> bool:
-        """Stop a solver, whose work is in passes, where Newton's method will be done before it."""
+        """Stop the first solver where Newton's method will be done before it; work is in passes."""
         if self._observe(record):
             return True
         now, done = self.trace[-1], work()

@@ -152,7 +152,7 @@ class NewtonSolver(IterativeSolver):
             factor = directions if isinstance(directions, Factor) else None
             inside = interior_cost(self.oracle) if factor is not None else math.inf
             if inside < math.inf:
-                # The work of these steps is limited, so they end even if kinks hold them up.
+                # The steps may not get below the start for long. Their work alone ends them.
                 self.begun = math.inf
             if inside < math.inf and not self._warm:
                 # In a step of Newton's method a third of the rows it is expected to add have
